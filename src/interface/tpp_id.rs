@@ -103,6 +103,17 @@ impl ForbiddenTpp {
         Self(tpp.bare())
     }
 
+    /// The TPP that a row of the state names by [`Self::as_str`]; `None` if the row has none.
+    pub fn stored(text: &str) -> Option<Self> {
+        // An id may consist of spaces and dashes only, and one dash more changes nothing.
+        Self::parse(&format!("{text}-"))
+    }
+
+    /// The identity without the spaces and dashes of its id.
+    pub fn as_str(&self) -> &str {
+        &self.0.0
+    }
+
     /// Whether it names this TPP, in any spelling.
     pub fn names(&self, tpp: &TppId) -> bool {
         self.0 == tpp.bare()
@@ -360,6 +371,11 @@ mod tests {
             ];
             assert_eq!(found, expected, "{text}");
         }
+        for text in ["psdno-fsa-12 34-56", "PSDNO-FSA--"] {
+            let named = ForbiddenTpp::parse(text).unwrap();
+            assert_eq!(ForbiddenTpp::stored(named.as_str()), Some(named));
+        }
+        assert_eq!(ForbiddenTpp::stored("PSDNO-FSA"), None);
         // Of two entries that are alike, only the exact one counts.
         registered.insert(TppId::parse("PSDNO-FSA-1234-56").unwrap(), ());
         let found = |text: &str| registered.get(&TppId::parse(text).unwrap()).is_some();

@@ -3,8 +3,8 @@
 #[cfg(feature = "sandbox")]
 use super::volatile::Volatile;
 use super::{
-    Counters, PsuHash, Unavailable, change::Change, engine::Engine, postgres::Postgres,
-    rows::BoundPsu, sqlite::Sqlite,
+    Block, BlockHash, Counters, PsuHash, Unavailable, change::Change, engine::Engine,
+    postgres::Postgres, rows::BoundPsu, sqlite::Sqlite,
 };
 use crate::clock::Timestamp;
 
@@ -34,6 +34,10 @@ macro_rules! each {
 impl Engine for AnyEngine {
     async fn psu(&self, psu: PsuHash) -> Result<Option<BoundPsu>, Unavailable> {
         each!(self, engine => engine.psu(psu).await)
+    }
+
+    async fn blocks(&self) -> Result<Vec<(BlockHash, Block)>, Unavailable> {
+        each!(self, engine => engine.blocks().await)
     }
 
     async fn commit<C: Change>(&self, change: C) -> Result<C::Outcome, Unavailable> {

@@ -4,7 +4,7 @@
 //! variant of [`AnyEngine`](super::any_engine::AnyEngine), and a line in the conformance suite (`tests/it/state/conformance.rs`), which
 //! specifies all duties of an engine.
 
-use super::{Counters, PsuHash, Unavailable, change::Change, rows::BoundPsu};
+use super::{Block, BlockHash, Counters, PsuHash, Unavailable, change::Change, rows::BoundPsu};
 use crate::clock::Timestamp;
 
 /// The duties of an engine.
@@ -21,6 +21,15 @@ pub(super) trait Engine: Send + Sync {
         &self,
         psu: PsuHash,
     ) -> impl Future<Output = Result<Option<BoundPsu>, Unavailable>> + Send;
+
+    /// Every block of a TPP (CTL-2), as it is stored.
+    ///
+    /// The engine also keeps [`Process::blocks`](super::process::Process::blocks) current: it loads them when it is opened, applies those
+    /// that it commits before it answers, and loads them again when another process changed one.
+    ///
+    /// # Errors
+    /// The blocks cannot be read.
+    fn blocks(&self) -> impl Future<Output = Result<Vec<(BlockHash, Block)>, Unavailable>> + Send;
 
     /// Decides a change in one transaction with other queued changes, and answers when the change is durable.
     ///

@@ -47,6 +47,8 @@ kinds! {
     ListHash = Hash<OfList>;
     /// The id of an SCA's token. The id is random, so it is stored without hashing (SCA-12).
     TokenHash = Hash<OfToken>;
+    /// Of a TPP and the scope of its block (CTL-2).
+    BlockHash = Hash<OfBlock>;
     /// Of all reported facts about the end of an SCA (SCA-12).
     ReportHash = Hash<OfReport>;
 }

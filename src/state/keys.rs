@@ -5,11 +5,11 @@
 //! identity numbers or all known UUIDs. Invariant: the key is never shown.
 
 use super::{
-    AccountHash, CorporateHash, Hash, Known, ListHash, PsuHash, QuotaHash, ReportHash, RequestHash,
-    SessionHash,
+    AccountHash, BlockHash, BlockScope, CorporateHash, Hash, Known, ListHash, PsuHash, QuotaHash,
+    ReportHash, RequestHash, SessionHash,
 };
 use crate::interface::{
-    TppId,
+    ForbiddenTpp, TppId,
     headers::{CorporateId, PsuId, RequestId, SessionId},
 };
 use aws_lc_rs::hmac;
@@ -80,6 +80,14 @@ impl Keys {
         self.hash(b"list", &[quota.as_bytes(), query.as_bytes()])
     }
 
+    /// The key of a block (CTL-2): the TPP in any spelling, and the scope.
+    pub fn block(&self, tpp: &ForbiddenTpp, scope: BlockScope) -> BlockHash {
+        let psu = scope.psu();
+        let psu = psu.as_ref().map_or(&[][..], |psu| psu.as_bytes());
+        let (tpp, scope) = (tpp.as_str().as_bytes(), scope.name().as_bytes());
+        self.hash(b"block", &[tpp, scope, psu])
+    }
+
     /// The hash of the report of a completed SCA (SCA-12), by its parts.
     pub fn completed(&self, parts: &[&[u8]]) -> ReportHash {
         self.hash(b"completed", parts)
@@ -133,6 +141,7 @@ mod tests {
         let keys = Keys::new(&[7; 32]);
         let [one, two] = [1, 2].map(|bits| Known::by_bank(PsuId::from_bits(bits)));
         let [tpp, other] = ["PSDNO-FSA-11", "PSDNO-FSA-1"].map(|id| TppId::parse(id).unwrap());
+        let [blocked, other_blocked] = [&tpp, &other].map(ForbiddenTpp::of);
         let firm = Known::by_bank(CorporateId::from_bits(1));
         let session = |id| SessionId::from_text(id).unwrap();
         let request = RequestId::parse(&HeaderValue::from_static("a")).unwrap();
@@ -156,6 +165,15 @@ mod tests {
                 .quota_of_account(&tpp, "balance-list", &["a"])
                 .as_bytes(),
             *keys.list(QuotaHash::from_bytes([1; 16]), "a").as_bytes(),
+            *keys.block(&blocked, BlockScope::All).as_bytes(),
+            *keys.block(&blocked, BlockScope::Payments).as_bytes(),
+            *keys.block(&other_blocked, BlockScope::All).as_bytes(),
+            *keys
+                .block(&blocked, BlockScope::Psu(keys.psu(one)))
+                .as_bytes(),
+            *keys
+                .block(&blocked, BlockScope::Psu(keys.psu(two)))
+                .as_bytes(),
             *keys.completed(&[b"a"]).as_bytes(),
             *keys.failed(&[b"a"]).as_bytes(),
             *Keys::new(&[8; 32]).psu(one).as_bytes(),

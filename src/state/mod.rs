@@ -17,6 +17,7 @@
 //! which the caller always gives.
 
 // Requests, answers, and the facts about a PSU.
+mod block_calls;
 mod calls_left;
 mod hash;
 mod keys;
@@ -32,7 +33,8 @@ mod change;
 mod rows;
 mod rules;
 
-// The memory of a process: cached rows, request ids, the clock.
+// The memory of a process: cached rows, blocks of TPPs, request ids, the clock.
+mod blocks;
 mod cache;
 mod clock;
 mod freshness;
@@ -49,11 +51,12 @@ pub(crate) mod sqlite;
 #[cfg(feature = "sandbox")]
 mod volatile;
 
+pub use blocks::{Block, BlockScope, Blocks};
 pub use calls_left::CallsLeft;
 pub use freshness::{AsOf, Dated};
 pub use hash::{
-    AccountHash, CorporateHash, Hash, ListHash, PsuHash, QuotaHash, ReportHash, RequestHash,
-    SessionHash, TokenHash,
+    AccountHash, BlockHash, CorporateHash, Hash, ListHash, PsuHash, QuotaHash, ReportHash,
+    RequestHash, SessionHash, TokenHash,
 };
 pub use hash_key::check as check_hash_key;
 pub use keys::Keys;
@@ -64,9 +67,9 @@ pub use postgres::settings::{PostgresSettings, PostgresTls, StaleReads};
 pub use psu::{Accounts, Consent, ConsentAccounts, Context, Psu, Session};
 pub use settings::{OpenFault, StateSettings};
 pub use verbs::{
-    Bind, Bound, Changes, ClaimRequest, Completion, ConsentChange, Counters, Decision, Ended,
-    Erased, Finish, Finished, Learned, LearnedContext, Page, PsuRef, QuotaClaim, RequestIdClaim,
-    Retention, Rows, Taken, Unavailable, Withdraw, Withdrawn,
+    Bind, Blocked, Bound, Changes, ClaimRequest, Completion, ConsentChange, Counters, Decision,
+    Ended, Erased, Finish, Finished, Learned, LearnedContext, Lifted, Page, PsuRef, QuotaClaim,
+    RequestIdClaim, Retention, Rows, Taken, Unavailable, Withdraw, Withdrawn,
 };
 #[cfg(feature = "sandbox")]
 pub use volatile::VolatileTables;

@@ -2,6 +2,7 @@
 
 use super::{
     ClaimRequest, PsuHash, QuotaHash, RequestHash, StateSettings, Unavailable,
+    blocks::{Blocks, LiveBlocks},
     cache::RowCache,
     clock::{Clock, ClockRow},
     freshness::{Dated, Freshness},
@@ -18,6 +19,8 @@ use std::sync::{
 /// The memory of a process.
 pub(super) struct Process {
     pub(super) cache: RowCache,
+    /// CTL-2: every block.
+    pub(super) blocks: LiveBlocks,
     /// REP-1: also the ids of unsafe methods, which the engine stores too.
     pub(super) request_ids: RequestIds,
     pub(super) clock: Clock,
@@ -40,6 +43,7 @@ impl Process {
         clock.begin(stored);
         Self {
             cache: RowCache::new(settings),
+            blocks: LiveBlocks::default(),
             request_ids: RequestIds::new(settings.request_ids_in_memory, clock.latest()),
             clock,
             accepted: AtomicU64::new(stored.accepted),
@@ -59,6 +63,11 @@ impl Process {
     pub(super) fn used_up(&self, key: QuotaHash, now: Timestamp) -> Option<Timestamp> {
         let until = self.cache.used_up(key, now)?;
         self.freshness.of_memory().map(|_| until)
+    }
+
+    /// The blocks of TPPs from memory, if memory may be used (CTL-2).
+    pub(super) fn current_blocks(&self) -> Option<Arc<Blocks>> {
+        self.freshness.of_memory().map(|_| self.blocks.current())
     }
 
     /// Records the time of a caller. Housekeeping uses this time, so the clock is checked first.

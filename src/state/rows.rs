@@ -4,8 +4,8 @@
 //! false, and the engine writes nothing.
 
 use super::{
-    ListHash, Psu, PsuHash, QuotaHash, ReportHash, RequestHash, TokenHash,
-    hash::{Hash, HashMapByBits, Kind, OfList, OfPsu, OfQuota, OfRequest, OfToken},
+    Block, BlockHash, ListHash, Psu, PsuHash, QuotaHash, ReportHash, RequestHash, TokenHash,
+    hash::{Hash, HashMapByBits, Kind, OfBlock, OfList, OfPsu, OfQuota, OfRequest, OfToken},
     rules::Calls,
 };
 use crate::{clock::Timestamp, interface::TppId};
@@ -19,6 +19,7 @@ pub(super) enum RowKey {
     Request(RequestHash),
     Token(TokenHash),
     Psu(PsuHash),
+    Block(BlockHash),
 }
 
 /// QUO-13: a list that is read page by page.
@@ -55,6 +56,8 @@ pub(super) struct Rows {
     pub(super) requests: Loaded<OfRequest, Timestamp>,
     pub(super) tokens: Loaded<OfToken, TokenRow>,
     pub(super) psus: Loaded<OfPsu, BoundPsu>,
+    /// CTL-2.
+    pub(super) blocks: Loaded<OfBlock, Block>,
     /// The effects on the cached used-up quotas, in the order of the decisions.
     pub(super) used_up: Vec<UsedUp>,
 }
@@ -152,6 +155,13 @@ impl<K: Kind, R: Clone + PartialEq> Loaded<K, R> {
 }
 
 impl Rows {
+    /// The blocks of TPPs that differ, as they will be; `None` stands for a removed one.
+    pub(super) fn changed_blocks(&self) -> impl Iterator<Item = (BlockHash, Option<&Block>)> {
+        self.blocks
+            .changed()
+            .map(|changed| (changed.key, changed.row))
+    }
+
     /// Whether every row that was read had been loaded. If not, the decisions are invalid.
     pub(super) fn is_complete(&self) -> bool {
         let has_missed = [
@@ -160,6 +170,7 @@ impl Rows {
             &self.requests.has_missed,
             &self.tokens.has_missed,
             &self.psus.has_missed,
+            &self.blocks.has_missed,
         ];
         !has_missed.into_iter().any(Cell::get)
     }

@@ -323,6 +323,26 @@ pub struct Erased {
     pub ended: Ended,
 }
 
+/// The outcome of blocking a TPP (CTL-2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blocked {
+    /// There was no such block.
+    New,
+    /// The block has another reason or another end now.
+    Changed,
+    /// The same block was made before: nothing changed.
+    Before,
+}
+
+/// The outcome of unblocking a TPP (CTL-2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lifted {
+    /// The block is gone.
+    Done,
+    /// There was no such block.
+    Unknown,
+}
+
 /// The store is unavailable: it cannot be reached, is full, or does not answer in time. The gateway then refuses requests (ERR-4). The text
 /// is for the operator.
 #[derive(Clone, Debug, thiserror::Error)]

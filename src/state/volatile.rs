@@ -3,8 +3,8 @@
 //! Deliberately not here: durability, and an operator's acceptance of the clock.
 
 use super::{
-    Counters, Keys, ListHash, PsuHash, QuotaHash, RequestHash, StateSettings, TokenHash,
-    Unavailable,
+    Block, BlockHash, Counters, Keys, ListHash, PsuHash, QuotaHash, RequestHash, StateSettings,
+    TokenHash, Unavailable,
     change::{Change, undecided},
     clock::ClockRow,
     engine::Engine,
@@ -36,6 +36,7 @@ struct Tables {
     requests: BTreeMap<RequestHash, Timestamp>,
     tokens: BTreeMap<TokenHash, TokenRow>,
     psus: BTreeMap<PsuHash, BoundPsu>,
+    blocks: BTreeMap<BlockHash, Block>,
     clock: ClockRow,
     /// Every open store: all of them apply a change.
     open: Vec<Weak<Process>>,
@@ -66,6 +67,8 @@ impl VolatileTables {
         tables.keep_clock();
         let freshness = Arc::new(Freshness::new(Reads::Own, false));
         let process = Arc::new(Process::new(settings, tables.clock, freshness));
+        let reading = process.blocks.reading();
+        process.blocks.replace(reading, tables.blocks());
         tables.open.retain(|open| open.strong_count() > 0);
         tables.open.push(Arc::downgrade(&process));
         let volatile = Volatile {
@@ -84,6 +87,10 @@ impl Engine for Volatile {
         let bound = lock(&self.tables).psus.get(&psu).cloned();
         cache.put(psu, reading, bound.as_ref());
         Ok(bound)
+    }
+
+    async fn blocks(&self) -> Result<Vec<(BlockHash, Block)>, Unavailable> {
+        Ok(lock(&self.tables).blocks())
     }
 
     async fn commit<C: Change>(&self, change: C) -> Result<C::Outcome, Unavailable> {
@@ -126,6 +133,11 @@ impl Engine for Volatile {
 }
 
 impl Tables {
+    fn blocks(&self) -> Vec<(BlockHash, Block)> {
+        let blocks = self.blocks.iter();
+        blocks.map(|(key, block)| (*key, block.clone())).collect()
+    }
+
     fn load(&self, keys: &[RowKey], rows: &mut Rows) {
         for key in keys {
             match key {
@@ -134,6 +146,7 @@ impl Tables {
                 RowKey::Request(key) => load(&self.requests, *key, &mut rows.requests),
                 RowKey::Token(key) => load(&self.tokens, *key, &mut rows.tokens),
                 RowKey::Psu(key) => load(&self.psus, *key, &mut rows.psus),
+                RowKey::Block(key) => load(&self.blocks, *key, &mut rows.blocks),
             }
         }
     }
@@ -145,6 +158,7 @@ impl Tables {
         write(&mut self.requests, &rows.requests);
         write(&mut self.tokens, &rows.tokens);
         write(&mut self.psus, &rows.psus);
+        write(&mut self.blocks, &rows.blocks);
         for process in self.open.iter().filter_map(Weak::upgrade) {
             for decided in &rows.used_up {
                 process.cache.heed(*decided);
@@ -152,6 +166,7 @@ impl Tables {
             for psu in rows.psus.changed() {
                 process.cache.psu_changed(psu.key);
             }
+            process.blocks.apply(rows.changed_blocks());
         }
     }
 

@@ -74,7 +74,9 @@ pub(super) async fn attempt(
     let mut rows = match loaded {
         Ok(Ok(rows)) => rows,
         Ok(Err(RowFault::Sql(error))) => return before_commit(link, &error).await,
-        Ok(Err(fault @ RowFault::Tpp)) => return Attempt::Failed(fault.to_string()),
+        Ok(Err(fault @ (RowFault::Tpp | RowFault::Block))) => {
+            return Attempt::Failed(fault.to_string());
+        }
         Err(_) => return Attempt::Failed(format!("no answer for {} s", READ.as_secs())),
     };
     for change in batch.iter_mut() {
@@ -90,7 +92,9 @@ pub(super) async fn attempt(
     let may_be_lost = batch.iter().all(|change| change.may_be_lost());
     let writing = Writing::new(link, &rows, may_be_lost, shared);
     let outcome = writing.send(link, shared).await;
-    if !matches!(outcome, Attempt::Committed) {
+    if matches!(outcome, Attempt::Committed) {
+        shared.process.blocks.apply(rows.changed_blocks());
+    } else {
         for decided in &rows.used_up {
             let (UsedUp::Until(key, _) | UsedUp::NoLonger(key)) = *decided;
             shared.process.cache.quota_changed(key);
@@ -244,7 +248,7 @@ fn failed(error: &Error) -> Attempt {
     }
 }
 
-/// Logs the rows that other gateways must drop from their caches, and wakes them for PSUs. A quota that is no longer used up wakes nobody,
+/// Logs the rows that other gateways must drop from their caches or read again, and wakes them for PSUs and blocks. A quota that is no longer used up wakes nobody,
 /// because notifications make commits wait for each other.
 fn log_changes<'l>(link: &'l Link, rows: &Rows, wakes: bool, commands: &mut Vec<Command<'l>>) {
     let mut kinds: Vec<i16> = Vec::new();
@@ -252,6 +256,10 @@ fn log_changes<'l>(link: &'l Link, rows: &Rows, wakes: bool, commands: &mut Vec<
     for psu in rows.psus.changed() {
         kinds.push(0);
         keys.push(id(psu.key));
+    }
+    for block in rows.blocks.changed() {
+        kinds.push(2);
+        keys.push(id(block.key));
     }
     let wakes = wakes && !keys.is_empty();
     for decided in &rows.used_up {

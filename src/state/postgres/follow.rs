@@ -5,6 +5,7 @@
 //! changes may have left the log unread, on a new connection, or if there are too many, the whole cache is dropped.
 
 use super::{
+    blocks,
     connect::{Link, text},
     fence::Proof,
     job::Job,
@@ -55,6 +56,8 @@ pub(super) struct Follower {
     /// The last reading of the log; `None` if it was not read on this connection.
     position: Option<Position>,
     since_read: BootTime,
+    /// Whether blocks of TPPs must be read again.
+    blocks_due: bool,
     since_housekeeping: Stopwatch,
     shared: Arc<Shared>,
 }
@@ -74,6 +77,7 @@ impl Follower {
             timeline: None,
             position: None,
             since_read: BootTime::now(),
+            blocks_due: true,
             since_housekeeping: Stopwatch::start(),
             shared,
         }
@@ -228,6 +232,7 @@ impl Follower {
             is_safe,
         });
         self.drop_changed(&changes)?;
+        self.read_blocks().await?;
         self.shared.freshness.heard(began);
         Ok(())
     }
@@ -277,14 +282,30 @@ impl Follower {
                 };
                 match row.try_get::<_, i16>(2).map_err(fault)? {
                     0 => cache.psu_changed(hash(key)),
-                    _ => cache.quota_changed(hash(key)),
+                    1 => cache.quota_changed(hash(key)),
+                    _ => self.blocks_due = true,
                 }
             }
         } else {
             cache.clear();
+            self.blocks_due = true;
         }
         self.position = Some(now);
         self.since_read = BootTime::now();
+        Ok(())
+    }
+
+    /// Reads the blocks of TPPs again if one changed (CTL-2). The database does not count as heard before that.
+    async fn read_blocks(&mut self) -> Result<(), String> {
+        let Some(link) = &self.link else {
+            return Ok(());
+        };
+        let live = &self.shared.process.blocks;
+        while self.blocks_due {
+            let reading = live.reading();
+            let rows = blocks::all(link).await?;
+            self.blocks_due = !live.replace(reading, rows);
+        }
         Ok(())
     }
 

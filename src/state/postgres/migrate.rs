@@ -3,7 +3,7 @@
 //! Invariant: an existing database with another key or a later schema is not changed. Two gateways may start at once: the second waits for
 //! the first.
 
-use super::connect::{Connector, KEY_ROW, SCHEMA, SCHEMA_ROW, Session, text};
+use super::connect::{Connector, KEY_ROW, SCHEMA, SCHEMA_BEFORE, SCHEMA_ROW, Session, text};
 use crate::{
     private_file,
     state::{OpenFault, hash_key, keys::Keys},
@@ -17,6 +17,12 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Held while the schema is made; with the number of the table `meta`, by gateways and by `portvakt state copy`. The bytes are "Pvkt".
 pub(super) const LOCK: i64 = 0x5076_6b74;
+
+/// The tables of schema 1, and the steps from there. A step that was released never changes.
+const TABLES: [&str; 2] = [include_str!("schema.sql"), BLOCKS];
+
+/// CTL-2: the part of the step to schema 2 that makes the table of blocks.
+const BLOCKS: &str = include_str!("blocks.sql");
 
 /// Makes the tables where there are none, and checks schema and key. Returns the key.
 pub(super) async fn prepare(
@@ -62,10 +68,9 @@ async fn make(connector: &Connector, session: &mut Session, key: &Path) -> Resul
     let found = meta(&transaction).await.map_err(fault)?;
     let Some((schema, key_check)) = found else {
         let keys = key_of_a_new_database(key)?;
-        transaction
-            .batch_execute(include_str!("schema.sql"))
-            .await
-            .map_err(fault)?;
+        for step in TABLES {
+            transaction.batch_execute(step).await.map_err(fault)?;
+        }
         let check = keys.check_value();
         let rows: [(&str, &str); 2] = [(SCHEMA_ROW, SCHEMA), (KEY_ROW, &check)];
         for (name, value) in rows {
@@ -78,7 +83,7 @@ async fn make(connector: &Connector, session: &mut Session, key: &Path) -> Resul
         let _ = connector.key_check.set(check);
         return Ok(keys);
     };
-    if schema != SCHEMA {
+    if !is_known(&schema) {
         return Err(OpenFault::PostgresSchema {
             found: schema,
             known: SCHEMA,
@@ -92,8 +97,25 @@ async fn make(connector: &Connector, session: &mut Session, key: &Path) -> Resul
     if check != key_check {
         return Err(OpenFault::PostgresKeyForeign(key.to_owned()));
     }
+    if schema != SCHEMA {
+        step(transaction).await.map_err(fault)?;
+    }
     let _ = connector.key_check.set(check);
     Ok(keys)
+}
+
+fn is_known(schema: &str) -> bool {
+    [SCHEMA_BEFORE, SCHEMA].contains(&schema)
+}
+
+/// Migrates the schema before to the latest one.
+async fn step(transaction: Transaction<'_>) -> Result<(), Error> {
+    for step in TABLES.into_iter().skip(1) {
+        transaction.batch_execute(step).await?;
+    }
+    let set = "UPDATE meta SET value = $2 WHERE name = $1";
+    transaction.execute(set, &[&SCHEMA_ROW, &SCHEMA]).await?;
+    transaction.commit().await
 }
 
 async fn try_make(session: &mut Session, key: &Path) -> Result<(), OpenFault> {
@@ -104,7 +126,7 @@ async fn try_make(session: &mut Session, key: &Path) -> Result<(), OpenFault> {
         (None, Some(_)) => Ok(()),
         (None, None) => private_file::try_make(key)
             .map_err(|error| OpenFault::Folder(private_file::folder_of(key).into(), error)),
-        (Some((found, _)), _) if found != SCHEMA => Err(OpenFault::PostgresSchema {
+        (Some((found, _)), _) if !is_known(&found) => Err(OpenFault::PostgresSchema {
             found,
             known: SCHEMA,
         }),

@@ -10,7 +10,9 @@
 
 // Rows in SQL, and the two halves of a transaction.
 mod batch;
+mod blocks;
 mod commands;
+mod parted;
 mod rows;
 mod statements;
 mod time;
@@ -36,7 +38,7 @@ mod tidy;
 mod worker;
 
 use super::{
-    Counters, Keys, OpenFault, PsuHash, StateSettings, Unavailable,
+    Block, BlockHash, Counters, Keys, OpenFault, PsuHash, StateSettings, Unavailable,
     change::{self, Change},
     clock::ClockRow,
     engine::Engine,
@@ -309,6 +311,18 @@ impl Engine for Postgres {
         let bound = rows::joined_psu(&found).map_err(|fault| Unavailable(fault.to_string()))?;
         cache.put(psu, reading, bound.as_ref());
         Ok(bound)
+    }
+
+    async fn blocks(&self) -> Result<Vec<(BlockHash, Block)>, Unavailable> {
+        let link = self.reader().await?;
+        let found = timeout(LOOKUP, blocks::all(&link))
+            .await
+            .map_err(|_| Unavailable(format!("no answer for {} s", LOOKUP.as_secs())))?;
+        // As for a PSU: a former primary does not know of later blocks.
+        if !self.shared.connector.fence.is_current(&link.origin) {
+            return Err(Unavailable("there is a newer primary".to_owned()));
+        }
+        found.map_err(Unavailable)
     }
 
     async fn commit<C: Change>(&self, change: C) -> Result<C::Outcome, Unavailable> {

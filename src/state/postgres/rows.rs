@@ -2,9 +2,13 @@
 //!
 //! Each table is one statement with arrays, and all statements of a phase are sent at once. Deliberately not here: any decision.
 
+pub(super) use super::parted::{RowFault, hash, id};
+
 use super::{
-    commands::{Command, Parameter},
+    blocks,
+    commands::Command,
     connect::Link,
+    parted::{Parted, column, keys},
     statements::Statements,
     time::{seconds, timestamp},
 };
@@ -14,22 +18,13 @@ use crate::{
     state::{
         Accounts, Consent, Context, CorporateHash, Hash, Psu, Session,
         hash::Kind,
-        rows::{BoundPsu, ChangedRow, ListRow, Loaded, RowKey, Rows, TokenRow},
+        rows::{BoundPsu, ListRow, Loaded, RowKey, Rows, TokenRow},
         rules::Calls,
     },
 };
 use std::{collections::HashMap, sync::Arc};
 use tokio_postgres::{Error, Row, Statement};
 use uuid::Uuid;
-
-/// A stored row that this program did not write.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum RowFault {
-    #[error(transparent)]
-    Sql(#[from] Error),
-    #[error("table psu: the TPP of a row is not a TPP's identity")]
-    Tpp,
-}
 
 /// The keys of a batch by table, sorted, each once.
 #[derive(Default)]
@@ -39,6 +34,7 @@ pub(super) struct BatchKeys {
     requests: Vec<Uuid>,
     tokens: Vec<Uuid>,
     psus: Vec<Uuid>,
+    blocks: Vec<Uuid>,
 }
 
 impl BatchKeys {
@@ -51,6 +47,7 @@ impl BatchKeys {
                 RowKey::Request(key) => sorted.requests.push(id(key)),
                 RowKey::Token(key) => sorted.tokens.push(id(key)),
                 RowKey::Psu(key) => sorted.psus.push(id(key)),
+                RowKey::Block(key) => sorted.blocks.push(id(key)),
             }
         }
         for keys in [
@@ -59,6 +56,7 @@ impl BatchKeys {
             &mut sorted.requests,
             &mut sorted.tokens,
             &mut sorted.psus,
+            &mut sorted.blocks,
         ] {
             keys.sort_unstable();
             keys.dedup();
@@ -70,7 +68,7 @@ impl BatchKeys {
 /// Begins a transaction and locks and loads its rows, in one round trip.
 pub(super) async fn load(link: &Link, keys: &BatchKeys) -> Result<Rows, RowFault> {
     let statements = &link.statements;
-    let (_, quotas, lists, requests, tokens, psus, contexts) = tokio::try_join!(
+    let (_, quotas, lists, requests, tokens, psus, contexts, blocked) = tokio::try_join!(
         biased;
         link.client.batch_execute("BEGIN"),
         select(link, &statements.load_quotas, &keys.quotas),
@@ -79,6 +77,7 @@ pub(super) async fn load(link: &Link, keys: &BatchKeys) -> Result<Rows, RowFault
         select(link, &statements.load_tokens, &keys.tokens),
         select(link, &statements.load_psus, &keys.psus),
         select(link, &statements.load_contexts, &keys.psus),
+        select(link, &statements.load_blocks, &keys.blocks),
     )?;
     let mut rows = Rows::default();
     fill(&mut rows.quotas, &keys.quotas, &quotas, calls)?;
@@ -95,6 +94,7 @@ pub(super) async fn load(link: &Link, keys: &BatchKeys) -> Result<Rows, RowFault
     fill(&mut rows.psus, &keys.psus, &psus, |row| {
         bound(row, by_psu.remove(&row.try_get(0)?).unwrap_or_default())
     })?;
+    fill(&mut rows.blocks, &keys.blocks, &blocked, blocks::read)?;
     Ok(rows)
 }
 
@@ -244,6 +244,7 @@ pub(super) fn write<'s>(statements: &'s Statements, rows: &Rows) -> Vec<Command<
         },
     );
     write_psus(statements, rows, &mut commands);
+    blocks::write(statements, rows, &mut commands);
     commands
 }
 
@@ -297,65 +298,6 @@ fn write_psus<'s>(s: &'s Statements, rows: &Rows, commands: &mut Vec<Command<'s>
     }
 }
 
-/// The rows of one table to add, to replace and to remove, sorted by their keys.
-struct Parted<'a, R> {
-    added: Vec<(Uuid, &'a R)>,
-    replaced: Vec<(Uuid, &'a R)>,
-    removed: Vec<Uuid>,
-}
-
-impl<'a, R: Clone + PartialEq> Parted<'a, R> {
-    fn new<K: Kind>(rows: &'a Loaded<K, R>) -> Self {
-        let mut changed: Vec<ChangedRow<'a, K, R>> = rows.changed().collect();
-        changed.sort_unstable_by_key(|changed| changed.key);
-        let mut parted = Self {
-            added: Vec::new(),
-            replaced: Vec::new(),
-            removed: Vec::new(),
-        };
-        for changed in changed {
-            let key = id(changed.key);
-            match (changed.stored, changed.row) {
-                (None, Some(row)) => parted.added.push((key, row)),
-                (Some(_), Some(row)) => parted.replaced.push((key, row)),
-                (_, None) => parted.removed.push(key),
-            }
-        }
-        parted
-    }
-
-    fn write<'s>(
-        &self,
-        commands: &mut Vec<Command<'s>>,
-        [add, set, remove]: [&'s Statement; 3],
-        columns: impl Fn(&[(Uuid, &'a R)]) -> Vec<Parameter>,
-    ) {
-        for (statement, rows) in [(add, &self.added), (set, &self.replaced)] {
-            if !rows.is_empty() {
-                commands.push(Command::of(statement, columns(rows)));
-            }
-        }
-        if !self.removed.is_empty() {
-            commands.push(Command::new(remove, [self.removed.clone()]));
-        }
-    }
-}
-
-/// The column of the keys.
-fn keys<R>(rows: &[(Uuid, &R)]) -> Parameter {
-    let keys: Vec<Uuid> = rows.iter().map(|(key, _)| *key).collect();
-    Box::new(keys)
-}
-
-/// One column of some rows.
-fn column<'a, R, T>(rows: &[(Uuid, &'a R)], value: impl Fn(&'a R) -> T) -> Parameter
-where
-    T: tokio_postgres::types::ToSql + Sync + Send + 'static,
-{
-    let values: Vec<T> = rows.iter().map(|(_, row)| value(row)).collect();
-    Box::new(values)
-}
-
 /// A stored context: PRIVATE is empty.
 fn context_key(corporate: Option<CorporateHash>) -> Vec<u8> {
     corporate.map_or_else(Vec::new, |hash| hash.as_bytes().to_vec())
@@ -370,16 +312,6 @@ fn accounts(accounts: &Accounts) -> Option<Vec<u8>> {
             Some(bytes.collect())
         }
     }
-}
-
-/// A hash in the form of the tables.
-pub(super) fn id<K>(hash: Hash<K>) -> Uuid {
-    Uuid::from_bytes(*hash.as_bytes())
-}
-
-/// A stored hash.
-pub(super) fn hash<K>(id: Uuid) -> Hash<K> {
-    Hash::from_bytes(id.into_bytes())
 }
 
 fn short_hash<K>(bytes: &[u8]) -> Option<Hash<K>> {

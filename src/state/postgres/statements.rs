@@ -63,6 +63,10 @@ statements! {
     load_contexts = "SELECT psu, corporate, last_sca, consent, accounts FROM context
         WHERE psu = ANY($1) ORDER BY psu, corporate";
 
+    load_blocks = "SELECT key, tpp, scope, psu, reason, since, until FROM block WHERE key = ANY($1) ORDER BY key FOR UPDATE";
+    /// Every block of a TPP.
+    blocks = "SELECT key, tpp, scope, psu, reason, since, until FROM block";
+
     // Without ON CONFLICT: where another transaction added the row since it was looked for, this one fails, and decides again.
     add_quotas = "INSERT INTO quota SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])";
     set_quotas = "UPDATE quota SET a = n.a, b = n.b, c = n.c, d = n.d
@@ -91,6 +95,13 @@ statements! {
     remove_contexts = "DELETE FROM context WHERE psu = ANY($1)";
     add_contexts = "INSERT INTO context SELECT * FROM
         unnest($1::uuid[], $2::bytea[], $3::bigint[], $4::bigint[], $5::bytea[])";
+    add_blocks = "INSERT INTO block SELECT * FROM
+        unnest($1::uuid[], $2::text[], $3::text[], $4::uuid[], $5::text[], $6::bigint[], $7::bigint[])";
+    set_blocks = "UPDATE block SET tpp = n.tpp, scope = n.scope, psu = n.psu, reason = n.reason, since = n.since, until = n.until
+        FROM unnest($1::uuid[], $2::text[], $3::text[], $4::uuid[], $5::text[], $6::bigint[], $7::bigint[])
+            AS n (key, tpp, scope, psu, reason, since, until)
+        WHERE block.key = n.key";
+    remove_blocks = "DELETE FROM block WHERE key = ANY($1)";
     log_changes = "INSERT INTO change (kind, key) SELECT * FROM unnest($1::smallint[], $2::uuid[])";
     commit = "COMMIT";
     /// COMMIT neither waits for the disk nor for the standby.

@@ -12,8 +12,9 @@ mod pages;
 // The time for which request ids count as used, and the maximum step of the clock.
 mod replay;
 
-// The changes: claiming, giving back, the end of an SCA, bindings.
+// The changes: claiming, giving back, the end of an SCA, bindings, blocks.
 mod bindings;
+mod blocks;
 mod claim;
 mod sca;
 
@@ -21,6 +22,7 @@ mod sca;
 mod expiry;
 
 pub(super) use bindings::{Erasure, NewBinding, Withdrawal};
+pub(super) use blocks::{LiftedBlock, NewBlock};
 pub(super) use calls::Calls;
 pub(super) use claim::GiveBack;
 pub(super) use expiry::Table;

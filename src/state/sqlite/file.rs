@@ -19,7 +19,14 @@ pub(crate) const APPLICATION_ID: i64 = 0x5076_6b74;
 
 /// The steps from one schema to the next. The first makes schema 1 from an empty file. A step that was released never
 /// changes.
-const MIGRATIONS: [&str; 2] = [include_str!("schema.sql"), include_str!("learned.sql")];
+const MIGRATIONS: [&str; 3] = [
+    include_str!("schema.sql"),
+    include_str!("learned.sql"),
+    BLOCKS,
+];
+
+/// CTL-2: the part of step 2 to 3 that makes the table of blocks.
+const BLOCKS: &str = include_str!("blocks.sql");
 
 /// The row of `meta` that shows whether a key belongs to the file.
 const KEY_CHECK: &str = "key_check";

@@ -7,6 +7,7 @@
 //!
 //! Invariant: a change that was answered as done survives `kill -9` and loss of power; a failed change has no effect.
 
+mod blocks;
 pub(crate) mod clock;
 mod cursors;
 pub(crate) mod file;
@@ -21,7 +22,7 @@ mod watch;
 mod writer;
 
 use super::{
-    Counters, Keys, OpenFault, PsuHash, StateSettings, Unavailable,
+    Block, BlockHash, Counters, Keys, OpenFault, PsuHash, StateSettings, Unavailable,
     change::Change,
     engine::Engine,
     freshness::{Freshness, Reads},
@@ -91,6 +92,10 @@ impl Sqlite {
 impl Engine for Sqlite {
     async fn psu(&self, psu: PsuHash) -> Result<Option<BoundPsu>, Unavailable> {
         self.readers.psu(psu, &self.shared).await
+    }
+
+    async fn blocks(&self) -> Result<Vec<(BlockHash, Block)>, Unavailable> {
+        self.readers.read(&self.shared, blocks::all).await
     }
 
     async fn commit<C: Change>(&self, change: C) -> Result<C::Outcome, Unavailable> {

@@ -1,4 +1,4 @@
-//! The lookup of a PSU in the file, off the async workers.
+//! Reading the file, off the async workers: the lookup of a PSU, and every block of a TPP.
 
 use super::{file, rows, shared::Shared};
 use crate::state::{PsuHash, Unavailable, lock::lock, rows::BoundPsu};
@@ -34,6 +34,22 @@ impl Readers {
         psu: PsuHash,
         shared: &Arc<Shared>,
     ) -> Result<Option<BoundPsu>, Unavailable> {
+        let process = Arc::clone(&shared.process);
+        let lookup = move |connection: &Connection| {
+            let reading = process.cache.reading(psu);
+            let bound = read(connection, psu)?;
+            process.cache.put(psu, reading, bound.as_ref());
+            Ok(bound)
+        };
+        self.read(shared, lookup).await
+    }
+
+    /// Reads with a connection of the pool.
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        shared: &Arc<Shared>,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, Unavailable> {
         let ended = || Unavailable("the store's readers have ended".into());
         let turn = Arc::clone(&self.turns).acquire_owned().await;
         let turn = turn.map_err(|_| ended())?;
@@ -47,14 +63,11 @@ impl Readers {
             let connection = kept
                 .map_or_else(|| file::connect_reader(path), Ok)
                 .map_err(fault)?;
-            let cache = &shared.process.cache;
-            let reading = cache.reading(psu);
             // A failed connection is not used again.
-            let bound = read(&connection, psu).map_err(fault)?;
+            let found = read(&connection).map_err(fault)?;
             lock(&free).push(connection);
-            cache.put(psu, reading, bound.as_ref());
             drop(turn);
-            Ok(bound)
+            Ok(found)
         });
         task.await.unwrap_or_else(|_| Err(ended()))
     }

@@ -2,7 +2,10 @@
 //!
 //! Deliberately not here: any decision. A row is written as the rules left it, or removed if they removed it.
 
-use super::time::{seconds, timestamp};
+use super::{
+    blocks,
+    time::{seconds, timestamp},
+};
 use crate::{
     clock::Timestamp,
     interface::TppId,
@@ -28,6 +31,9 @@ pub(super) fn load(sql: &Connection, keys: &[RowKey], rows: &mut Rows) -> Result
             }
             RowKey::Token(key) if !rows.tokens.has(key) => rows.tokens.load(key, token(sql, key)?),
             RowKey::Psu(key) if !rows.psus.has(key) => rows.psus.load(key, psu(sql, key)?),
+            RowKey::Block(key) if !rows.blocks.has(key) => {
+                rows.blocks.load(key, blocks::find(sql, key)?);
+            }
             _ => {}
         }
     }
@@ -51,7 +57,7 @@ pub(super) fn write(sql: &Connection, rows: &Rows) -> Result<()> {
     for changed in rows.psus.changed() {
         write_psu(sql, &changed)?;
     }
-    Ok(())
+    blocks::write(sql, &rows.blocks)
 }
 
 fn quota(sql: &Connection, key: QuotaHash) -> Result<Option<Calls>> {

@@ -5,7 +5,7 @@
 //! the thread did not run, or the file is not the opened one, nothing is answered from memory.
 
 use super::{
-    file,
+    blocks, file,
     shared::Shared,
     writer::{Job, Writer},
 };
@@ -39,16 +39,19 @@ pub(super) fn start(
     let (living, ended) = mpsc::channel();
     let queue = writer.weak();
     let began = BootTime::now();
-    let read = head(&connection);
-    if read.is_ok() {
-        shared.process.freshness.heard(began);
-    }
+    let read = head(&connection).unwrap_or(0);
     let mut watch = Watch {
         connection: Some(connection),
-        read: read.unwrap_or(0),
+        read,
+        blocks_due: true,
         ticks: 0,
         shared,
     };
+    // CTL-2: no request is judged before the blocks are known.
+    let path = watch.shared.identity.path().to_owned();
+    let followed = watch.follow();
+    followed.map_err(|error| file::damaged(&path, &error))?;
+    watch.shared.process.freshness.heard(began);
     let thread = std::thread::Builder::new()
         .name("state-watch".into())
         .spawn(move || {
@@ -64,6 +67,8 @@ struct Watch {
     connection: Option<Connection>,
     /// The last change that was read.
     read: i64,
+    /// Whether blocks of TPPs must be read again.
+    blocks_due: bool,
     ticks: u32,
     shared: Arc<Shared>,
 }
@@ -79,6 +84,7 @@ impl Watch {
             Err(error) => {
                 tracing::debug!(%error, "the change log cannot be read");
                 self.connection = None;
+                self.blocks_due = true;
                 self.shared.process.cache.clear();
             }
         }
@@ -100,7 +106,7 @@ impl Watch {
         };
         let connection = self.connection.insert(connection);
         let head = head(connection)?;
-        if head == self.read {
+        if head == self.read && !self.blocks_due {
             return Ok(());
         }
         let changes = connection
@@ -113,13 +119,21 @@ impl Watch {
             for (kind, key) in changes {
                 match kind {
                     0 => cache.psu_changed(PsuHash::from_bytes(key)),
-                    _ => cache.quota_changed(QuotaHash::from_bytes(key)),
+                    1 => cache.quota_changed(QuotaHash::from_bytes(key)),
+                    _ => self.blocks_due = true,
                 }
             }
         } else {
             cache.clear();
+            self.blocks_due = true;
         }
         self.read = head;
+        // CTL-2: the file does not count as heard before that.
+        let live = &self.shared.process.blocks;
+        while self.blocks_due {
+            let reading = live.reading();
+            self.blocks_due = !live.replace(reading, blocks::all(connection)?);
+        }
         Ok(())
     }
 }

@@ -208,7 +208,10 @@ fn write(
     let outcome = transact(&mut open, batch, &mut rows, shared);
     let cache = &shared.process.cache;
     match &outcome {
-        Ok(()) => *connection = Some(open),
+        Ok(()) => {
+            *connection = Some(open);
+            shared.process.blocks.apply(rows.changed_blocks());
+        }
         Err(_) => {
             for decided in &rows.used_up {
                 let (UsedUp::Until(key, _) | UsedUp::NoLonger(key)) = *decided;
@@ -286,15 +289,17 @@ fn transact(
     Ok(())
 }
 
-/// Logs the rows that the other processes on the file must drop from their caches: PSUs that changed, and quotas that are no longer used
-/// up. Only the end of the log is kept.
+/// Logs the rows that the other processes on the file must drop from their caches, or read again: PSUs that changed, quotas that are no
+/// longer used up, and blocks. Only the end of the log is kept.
 fn log_changes(sql: &Transaction<'_>, rows: &Rows) -> rusqlite::Result<()> {
     let psus = rows.psus.changed().map(|psu| (0, *psu.key.as_bytes()));
     let quotas = rows.used_up.iter().filter_map(|decided| match decided {
         UsedUp::NoLonger(key) => Some((1, *key.as_bytes())),
         UsedUp::Until(..) => None,
     });
-    let changes: Vec<(i64, [u8; 16])> = psus.chain(quotas).collect();
+    let blocks = rows.blocks.changed();
+    let blocks = blocks.map(|block| (2, *block.key.as_bytes()));
+    let changes: Vec<(i64, [u8; 16])> = psus.chain(quotas).chain(blocks).collect();
     if changes.is_empty() {
         return Ok(());
     }

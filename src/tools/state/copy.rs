@@ -40,7 +40,7 @@ struct Table {
     from_file: &'static str,
 }
 
-const TABLES: [Table; 6] = [
+const TABLES: [Table; 7] = [
     Table {
         name: "psu",
         columns: &[
@@ -104,6 +104,20 @@ const TABLES: [Table; 6] = [
         ],
         key: "key",
         from_file: "SELECT key, said, until FROM token ORDER BY key",
+    },
+    Table {
+        name: "block",
+        columns: &[
+            ("key", Kind::Uuid),
+            ("tpp", Kind::Text),
+            ("scope", Kind::Text),
+            ("psu", Kind::Uuid),
+            ("reason", Kind::Text),
+            ("since", Kind::Integer),
+            ("until", Kind::Integer),
+        ],
+        key: "key",
+        from_file: "SELECT key, tpp, scope, psu, reason, since, until FROM block ORDER BY key",
     },
 ];
 

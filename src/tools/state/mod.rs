@@ -234,7 +234,7 @@ mod tests {
         take(&store, 1).await;
         let shown = show::show(&path).unwrap();
         for expected in [
-            "portvakt.db: schema 2\n",
+            "portvakt.db: schema 3\n",
             "1 2026-01-01T00:00:00Z to 2026-01-01T00:00:00Z\n",
             "latest time that was seen                2026-01-01T00:00:00Z\n",
             "good\n",

@@ -8,11 +8,12 @@ use super::{
     BEGIN, DAY, Data, HOUR, OTHER, RETENTIONS, TPP, at, call, dated, finish, hash, held, next,
     request, who,
 };
-use portvakt::interface::headers::CorporateId;
+use crate::harness::eventually_async;
+use portvakt::interface::{ForbiddenTpp, headers::CorporateId};
 use portvakt::state::{
-    Accounts, Bind, Bound, Changes, ClaimRequest, Completion, ConsentAccounts, ConsentChange,
-    Decision, Ended, Finish, Finished, Known, Learned, LearnedContext, Page, PsuRef, QuotaClaim,
-    Retention, StateStore, Withdraw, Withdrawn,
+    Accounts, Bind, Block, BlockScope, Blocked, Bound, Changes, ClaimRequest, Completion,
+    ConsentAccounts, ConsentChange, Decision, Ended, Finish, Finished, Known, Learned,
+    LearnedContext, Lifted, Page, PsuRef, QuotaClaim, Retention, StateStore, Withdraw, Withdrawn,
 };
 
 on_every_engine!(
@@ -46,6 +47,7 @@ on_every_engine!(
     withdrawal_keeps_the_binding,
     a_withdrawal_says_what_ended,
     housekeeping_removes_what_expired_and_nothing_else,
+    a_block_holds_in_every_store_and_after_a_restart,
 );
 
 async fn four_calls_in_24_hours_to_the_second<D: Data>() {
@@ -954,4 +956,67 @@ async fn housekeeping_removes_what_expired_and_nothing_else<D: Data>() {
         (Some(0), Some(0), Some(0))
     );
     assert_eq!((rows.pages, rows.psus), (Some(0), Some(1)));
+}
+
+/// CTL-2.
+async fn a_block_holds_in_every_store_and_after_a_restart<D: Data>() {
+    let data = D::new();
+    let [one, two] = [data.open(), data.open()];
+    let refuses = async |store: &StateStore| {
+        let blocks = store.blocks_now().await.unwrap();
+        [&*TPP, &*OTHER].map(|tpp| blocks.refuses(tpp, true, Vec::new, at(BEGIN)))
+    };
+    let block = |scope, reason: &str| Block {
+        tpp: ForbiddenTpp::parse("PSDNO-FSA-12-34 56").unwrap(),
+        scope,
+        reason: reason.into(),
+        since: at(BEGIN),
+        until: None,
+    };
+    let psu = one.keys().psu(who(1).psu);
+    for scope in [BlockScope::All, BlockScope::Payments] {
+        let made = [
+            one.block(block(scope, "a")).await.unwrap(),
+            one.block(block(scope, "a")).await.unwrap(),
+            one.block(block(scope, "b")).await.unwrap(),
+        ];
+        assert_eq!(made, [Blocked::New, Blocked::Before, Blocked::Changed]);
+        // At once in the process that made it, and soon in the other.
+        assert_eq!(refuses(&one).await, [true, false]);
+        eventually_async("the other store refuses", async || {
+            refuses(&two).await == [true, false]
+        })
+        .await;
+        assert_eq!(two.list_blocks().await.unwrap(), [block(scope, "b")]);
+        let three = data.open();
+        assert_eq!(refuses(&three).await, [true, false]);
+        assert_eq!(
+            three.unblock(&ForbiddenTpp::of(&TPP), scope).await.unwrap(),
+            Lifted::Done
+        );
+        assert_eq!(
+            three.unblock(&ForbiddenTpp::of(&TPP), scope).await.unwrap(),
+            Lifted::Unknown
+        );
+        assert_eq!(refuses(&three).await, [false; 2]);
+        for other in [&one, &two] {
+            eventually_async("the other store hears of the end", async || {
+                refuses(other).await == [false; 2]
+            })
+            .await;
+        }
+    }
+    assert_eq!(
+        two.block(block(BlockScope::Psu(psu), "p")).await.unwrap(),
+        Blocked::New
+    );
+    drop([one, two]);
+    let again = data.open();
+    assert_eq!(
+        again.list_blocks().await.unwrap(),
+        [block(BlockScope::Psu(psu), "p")]
+    );
+    let blocks = again.blocks_now().await.unwrap();
+    assert!(blocks.refuses(&TPP, false, || vec![psu], at(BEGIN)));
+    assert!(!blocks.refuses(&TPP, true, Vec::new, at(BEGIN)));
 }

@@ -167,7 +167,7 @@ async fn a_later_schema_is_refused() {
     place.sql().pragma_update(None, "user_version", 7).unwrap();
     assert_eq!(
         place.refused(),
-        "state/portvakt.db has schema 7, and this version knows 2: run the version that wrote it, or a later one; to go back, restore the copy from before the upgrade (state export)"
+        "state/portvakt.db has schema 7, and this version knows 3: run the version that wrote it, or a later one; to go back, restore the copy from before the upgrade (state export)"
     );
 }
 
@@ -182,7 +182,7 @@ async fn an_earlier_schema_is_brought_up_to_date() {
     let views = views.filter(|view| view.starts_with("psu_"));
     let views: String = views.map(|view| format!("CREATE VIEW {view}")).collect();
     let earlier = format!(
-        "DROP VIEW psu_sessions; DROP VIEW psu_consents; ALTER TABLE psu DROP COLUMN learned;
+        "DROP VIEW tpp_blocks; DROP TABLE block; DROP VIEW psu_sessions; DROP VIEW psu_consents; ALTER TABLE psu DROP COLUMN learned;
          {views} PRAGMA user_version = 1;"
     );
     place.sql().execute_batch(&earlier).unwrap();

@@ -343,6 +343,28 @@ async fn a_cancelled_wait_for_the_standby_is_no_commit() {
     assert!(matches!(again.await.unwrap(), Decision::Replayed));
 }
 
+/// The tables of blocks are added to a database of schema 1, and nothing else changes. A database of another key is left alone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_earlier_schema_is_brought_up_to_date() {
+    let Some(server) = postgres() else { return };
+    let data = PostgresSchema::new();
+    let user = data.user();
+    let store = data.open();
+    let _ = held(store.commit(call(1, BEGIN)).await.unwrap());
+    drop(store);
+    server.sql(&format!(
+        "DROP VIEW {user}.tpp_blocks; DROP TABLE {user}.block; UPDATE {user}.meta SET value = '1' WHERE name = 'schema'"
+    ));
+    let mut other = data.0.clone();
+    other.hash_key = data.0.hash_key.with_file_name("other.key");
+    assert!(StateStore::open(&other).is_err());
+    // A trial migrates nothing, and succeeds.
+    StateStore::try_open(&data.0).unwrap();
+    let store = data.open();
+    assert_eq!(left(&store, call(1, BEGIN + 1)).await, 2);
+    assert!(store.list_blocks().await.unwrap().is_empty());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_schema_or_key_is_refused() {
     let Some(server) = postgres() else { return };

@@ -1,0 +1,245 @@
+//! TPPs that the bank blocks by a call (CTL-2), as every gateway of the state holds them in memory.
+//!
+//! Invariants: a block of a TPP applies to every spelling of its identity, because what forbids forgives ([`ForbiddenTpp`]); a block that this process made is in memory before it is answered, and one of another process as soon as a change of a PSU is.
+//! Deliberately not here: the bank's own list in a file, which stands beside these blocks, and the answers to callers (admission).
+
+use super::{BlockHash, PsuHash, lock::lock};
+use crate::{
+    clock::Timestamp,
+    interface::{Forbidden, ForbiddenTpp, TppId},
+};
+use arc_swap::ArcSwap;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
+
+/// A block by the bank.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// The TPP, in every spelling.
+    pub tpp: ForbiddenTpp,
+    /// The requests that are refused.
+    pub scope: BlockScope,
+    /// The bank's reason, for its operators.
+    pub reason: String,
+    /// The time of the call.
+    pub since: Timestamp,
+    /// The first second in which the block no longer applies; `None` for no end.
+    pub until: Option<Timestamp>,
+}
+
+impl Block {
+    /// Whether the block has not ended.
+    pub fn holds(&self, now: Timestamp) -> bool {
+        self.until.is_none_or(|until| now < until)
+    }
+}
+
+/// The requests that a block refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockScope {
+    /// Every request.
+    All,
+    /// Requests for which a payment service has to be authorised (PSP_PI).
+    Payments,
+    /// Requests and SCAs of one PSU.
+    Psu(PsuHash),
+}
+
+impl BlockScope {
+    /// The name in calls and in the tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Payments => "payments",
+            Self::Psu(_) => "psu",
+        }
+    }
+
+    /// The PSU, if the block is of one.
+    pub const fn psu(self) -> Option<PsuHash> {
+        match self {
+            Self::Psu(psu) => Some(psu),
+            Self::All | Self::Payments => None,
+        }
+    }
+
+    /// The scope of a stored row; `None` if no version wrote it.
+    pub(super) fn stored(name: &str, psu: Option<PsuHash>) -> Option<Self> {
+        match (name, psu) {
+            ("all", None) => Some(Self::All),
+            ("payments", None) => Some(Self::Payments),
+            ("psu", Some(psu)) => Some(Self::Psu(psu)),
+            _ => None,
+        }
+    }
+}
+
+/// The blocks of a moment, by TPP.
+#[derive(Debug, Default)]
+pub struct Blocks(Forbidden<Vec<Block>>);
+
+impl Blocks {
+    pub(super) fn new(blocks: impl Iterator<Item = Block>) -> Self {
+        let mut by_tpp: Forbidden<Vec<Block>> = Forbidden::default();
+        for block in blocks {
+            match by_tpp.get_mut(&block.tpp) {
+                Some(others) => others.push(block),
+                None => {
+                    by_tpp.insert(block.tpp.clone(), vec![block]);
+                }
+            }
+        }
+        Self(by_tpp)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether a block refuses a request of this TPP now. `psus` are the PSUs that the request concerns, hashed only if a block is of one.
+    pub fn refuses(
+        &self,
+        tpp: &TppId,
+        is_payment: bool,
+        psus: impl Fn() -> Vec<PsuHash>,
+        now: Timestamp,
+    ) -> bool {
+        let blocks = self.0.get(tpp).map_or(&[][..], Vec::as_slice);
+        blocks.iter().any(|block| {
+            block.holds(now)
+                && match block.scope {
+                    BlockScope::All => true,
+                    BlockScope::Payments => is_payment,
+                    BlockScope::Psu(psu) => psus().contains(&psu),
+                }
+        })
+    }
+}
+
+/// The blocks in the memory of a process.
+#[derive(Default)]
+pub(super) struct LiveBlocks {
+    current: ArcSwap<Blocks>,
+    known: Mutex<Known>,
+}
+
+/// The rows, and the number of changes by this process.
+#[derive(Default)]
+struct Known {
+    generation: u64,
+    rows: BTreeMap<BlockHash, Block>,
+}
+
+/// The generation at the start of a reading: see [`LiveBlocks::reading`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reading(u64);
+
+impl LiveBlocks {
+    pub(super) fn current(&self) -> Arc<Blocks> {
+        self.current.load_full()
+    }
+
+    /// Starts a reading of all rows. Call this before they are read.
+    pub(super) fn reading(&self) -> Reading {
+        Reading(lock(&self.known).generation)
+    }
+
+    /// Takes the rows that were read. False, and nothing changed, if this process changed a row since: they must be read again.
+    pub(super) fn replace(&self, read: Reading, rows: Vec<(BlockHash, Block)>) -> bool {
+        let mut known = lock(&self.known);
+        if known.generation != read.0 {
+            return false;
+        }
+        known.rows = rows.into_iter().collect();
+        self.show(&known);
+        true
+    }
+
+    /// Applies rows that this process has committed; `None` stands for a removed one.
+    pub(super) fn apply<'a>(&self, changed: impl Iterator<Item = (BlockHash, Option<&'a Block>)>) {
+        let mut changed = changed.peekable();
+        if changed.peek().is_none() {
+            return;
+        }
+        let mut known = lock(&self.known);
+        known.generation = known.generation.wrapping_add(1);
+        for (key, row) in changed {
+            match row {
+                Some(block) => known.rows.insert(key, block.clone()),
+                None => known.rows.remove(&key),
+            };
+        }
+        self.show(&known);
+    }
+
+    fn show(&self, known: &Known) {
+        let blocks = Blocks::new(known.rows.values().cloned());
+        self.current.store(Arc::new(blocks));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::Hash;
+
+    const NOW: Timestamp = Timestamp::from_unix(1_800_000_000);
+
+    fn block(tpp: &str, scope: BlockScope, until: Option<Timestamp>) -> Block {
+        Block {
+            tpp: ForbiddenTpp::parse(tpp).unwrap(),
+            scope,
+            reason: "fraud".into(),
+            since: NOW,
+            until,
+        }
+    }
+
+    #[test]
+    fn what_a_block_refuses() {
+        let psu = PsuHash::from_bytes([7; 16]);
+        let rows = [
+            block("PSDNO-FSA-12-34 56", BlockScope::All, None),
+            block("PSDNO-FSA-2", BlockScope::Payments, None),
+            block("PSDNO-FSA-3", BlockScope::Psu(psu), None),
+            block(
+                "PSDNO-FSA-4",
+                BlockScope::All,
+                Some(Timestamp::from_unix(NOW.unix() + 1)),
+            ),
+            block("PSDNO-FSA-5", BlockScope::All, Some(NOW)),
+        ];
+        let blocks = Blocks::new(rows.into_iter());
+        let refuses = |tpp: &str, is_payment, psu: Option<PsuHash>| {
+            let tpp = TppId::parse(tpp).unwrap();
+            blocks.refuses(&tpp, is_payment, || psu.into_iter().collect(), NOW)
+        };
+        assert!(refuses("PSDNO-FSA-123456", false, None));
+        assert!(refuses("PSDNO-FSA-1234-56", true, None));
+        assert!(!refuses("PSDSE-FSA-123456", true, None));
+        assert!(refuses("PSDNO-FSA-2", true, None));
+        assert!(!refuses("PSDNO-FSA-2", false, Some(psu)));
+        assert!(refuses("PSDNO-FSA-3", false, Some(psu)));
+        assert!(!refuses("PSDNO-FSA-3", true, None));
+        assert!(!refuses("PSDNO-FSA-6", true, Some(psu)));
+        assert!(refuses("PSDNO-FSA-4", false, None));
+        assert!(!refuses("PSDNO-FSA-5", false, None));
+    }
+
+    /// What was read before a change of this process does not undo it.
+    #[test]
+    fn an_old_reading_is_not_taken() {
+        let live = LiveBlocks::default();
+        let key: BlockHash = Hash::from_bytes([1; 16]);
+        let reading = live.reading();
+        let row = block("PSDNO-FSA-1", BlockScope::All, None);
+        live.apply(std::iter::once((key, Some(&row))));
+        assert!(!live.replace(reading, Vec::new()));
+        assert!(!live.current().is_empty());
+        assert!(live.replace(live.reading(), Vec::new()));
+        assert!(live.current().is_empty());
+    }
+}

@@ -1,0 +1,78 @@
+//! Blocks of TPPs by the bank's calls (CTL-2).
+
+use crate::{
+    interface::ForbiddenTpp,
+    state::{
+        Block, BlockHash, BlockScope, Blocked, Keys, Lifted,
+        change::Change,
+        rows::{RowKey, Rows},
+    },
+};
+
+/// A block that the bank makes, or changes.
+pub(in crate::state) struct NewBlock {
+    key: BlockHash,
+    block: Block,
+}
+
+/// A block that the bank takes back.
+pub(in crate::state) struct LiftedBlock(BlockHash);
+
+/// One block for each TPP, in whatever spelling, and each scope.
+fn key(keys: &Keys, tpp: &ForbiddenTpp, scope: BlockScope) -> BlockHash {
+    keys.block(tpp, scope)
+}
+
+impl NewBlock {
+    pub(in crate::state) fn new(keys: &Keys, block: Block) -> Self {
+        Self {
+            key: key(keys, &block.tpp, block.scope),
+            block,
+        }
+    }
+}
+
+impl LiftedBlock {
+    pub(in crate::state) fn new(keys: &Keys, tpp: &ForbiddenTpp, scope: BlockScope) -> Self {
+        Self(key(keys, tpp, scope))
+    }
+}
+
+impl Change for NewBlock {
+    type Outcome = Blocked;
+
+    fn keys(&self, keys: &mut Vec<RowKey>) {
+        keys.push(RowKey::Block(self.key));
+    }
+
+    fn decide(&self, rows: &mut Rows) -> Blocked {
+        let outcome = match rows.blocks.get(self.key) {
+            None => Blocked::New,
+            // The time of the first call stays.
+            Some(stored)
+                if (&stored.reason, stored.until) == (&self.block.reason, self.block.until) =>
+            {
+                return Blocked::Before;
+            }
+            Some(_) => Blocked::Changed,
+        };
+        rows.blocks.put(self.key, self.block.clone());
+        outcome
+    }
+}
+
+impl Change for LiftedBlock {
+    type Outcome = Lifted;
+
+    fn keys(&self, keys: &mut Vec<RowKey>) {
+        keys.push(RowKey::Block(self.0));
+    }
+
+    fn decide(&self, rows: &mut Rows) -> Lifted {
+        if rows.blocks.get(self.0).is_none() {
+            return Lifted::Unknown;
+        }
+        rows.blocks.remove(self.0);
+        Lifted::Done
+    }
+}
