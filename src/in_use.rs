@@ -8,7 +8,7 @@
 use crate::{
     admission::{
         Enforcement, Snapshot,
-        standing::{GoodStanding, Present, Question},
+        standing::{Listed, Present, Question},
     },
     clock::Timestamp,
     config::{ControlAccess, Fixed, ReadFiles, Reloadable, ServerCertificates, TicketKeys},
@@ -57,7 +57,7 @@ pub struct InUse {
 }
 
 impl Present for Current {
-    fn judge(&self, question: &Question<'_>) -> Result<GoodStanding, Refusal> {
+    fn judge(&self, question: &Question<'_>) -> Result<Listed, Refusal> {
         question.judge(&self.load().snapshot)
     }
 }

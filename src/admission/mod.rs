@@ -373,7 +373,7 @@ pub async fn authorise(
     let Proven { request, mut trial } = proven;
     let (grant, claim) = match request.sender()? {
         Sender::Unknown(because) => {
-            let _standing = request.judge_standing(present, &mut trial)?;
+            let _standing = request.judge_standing(present, store, &mut trial).await?;
             (
                 trial.pass_over(Stage::Sca, because),
                 trial.pass_over(Stage::Claim, because),
@@ -381,7 +381,7 @@ pub async fn authorise(
         }
         Sender::Authenticated(authenticated) => {
             // Before the SCA too: a TPP that is turned away gets no link.
-            let _standing = request.judge_standing(present, &mut trial)?;
+            let _standing = request.judge_standing(present, store, &mut trial).await?;
             // Reading the body took time.
             let now = trial.now();
             let grant = if authenticated.operation.answered_by == AnsweredBy::Gateway {
@@ -396,7 +396,7 @@ pub async fn authorise(
                 let grant = sca::judge(&authenticated, links, store, now).await;
                 trial.judge(Stage::Sca, grant)?
             };
-            let standing = request.judge_standing(present, &mut trial)?;
+            let standing = request.judge_standing(present, store, &mut trial).await?;
             let grant_held = grant.held();
             let claim = claim::take(&authenticated, standing, grant_held, store, &mut trial);
             let claim = claim.await?;

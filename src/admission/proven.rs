@@ -14,6 +14,7 @@ use super::{
 use crate::{
     clock::Timestamp,
     interface::{Reason, Refusal, operations::Operation, path::Target},
+    state::StateStore,
 };
 use bytes::Bytes;
 use std::{borrow::Cow, sync::Arc};
@@ -85,29 +86,32 @@ impl Proven<'_> {
 }
 
 impl ProvenRequest<'_> {
-    /// REP-1: judges again whether the bank or a register turns the sender away, by the snapshot in use now.
+    /// REP-1: judges again whether the bank or a register turns the sender away, by the snapshot in use now and by the bank's calls
+    /// (CTL-2).
     ///
     /// # Errors
     /// It does.
-    pub(super) fn judge_standing(
+    pub(super) async fn judge_standing(
         &self,
         present: &dyn Present,
+        store: &StateStore,
         trial: &mut Trial<'_>,
     ) -> Result<GoodStanding, Refusal> {
         let Evidence { tpp, signed, .. } = &self.evidence;
         let whose = match (tpp, signed) {
             (Judged::Held(tpp), Judged::Held(_)) => {
                 let certificate = tpp.certificate();
-                let needed = self.operation.role;
-                Claimant::Tpp(certificate.tpp_id(), certificate.roles(), needed)
+                Claimant::Tpp(certificate.tpp_id(), certificate.roles())
             }
             _ => Claimant::Unknown(self.head),
         };
         let question = Question {
             before: self.world,
             whose,
+            needed: self.operation.role,
+            psu: self.envelope.psu(),
         };
-        let standing = present.judge(&question);
+        let standing = question.decide(present, store, trial.now()).await;
         standing.or_else(|refusal| trial.require(Stage::Claim, Err(refusal)))
     }
 

@@ -127,7 +127,8 @@ pub(super) fn judge_claims(claims: &[TppId], registers: &Registers) -> Result<()
     }
 }
 
-fn blocked() -> Refusal {
+/// The refusal of a TPP that the bank blocks.
+pub(super) fn blocked() -> Refusal {
     let text = "the bank does not serve this TPP";
     refused(Reason::TppBlocked, text.to_owned())
 }

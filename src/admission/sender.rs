@@ -52,7 +52,7 @@ pub(super) async fn of_sender(
             of_signer(head.method, envelope, tpp, operation, trial).await?
         }
         (Judged::Waived(because), _) | (_, Judged::Waived(because)) => {
-            of_unknown(head, because, trial)?
+            of_unknown(head, because, operation, trial)?
         }
         _ => return Err(unjudged()),
     };
@@ -85,6 +85,7 @@ async fn of_signer(
     let at = trial.received();
     let within_rate = world.rates.tpp(tpp.certificate().tpp_id(), method);
     let within_rate = trial.judge(Stage::TppRate, within_rate)?;
+    trial.heed_blocks(std::slice::from_ref(tpp.certificate().tpp_id()), operation)?;
     let registered = match &world.registers {
         None => Judged::switched_off(policy.environment)?,
         Some(registers) => {
@@ -113,14 +114,17 @@ async fn of_signer(
 fn of_unknown(
     head: &Head<'_>,
     because: &Waiver,
+    operation: &Operation,
     trial: &mut Trial<'_>,
 ) -> Result<OfSigner, Refusal> {
     let world = trial.world;
     let environment = world.policy.environment;
     let within_rate = trial.pass_over(Stage::TppRate, because);
+    let claims = certificate::claims(head);
+    trial.heed_blocks(&claims, operation)?;
     let registered = match &world.registers {
         Some(registers) => {
-            let found = register::judge_claims(&certificate::claims(head), registers);
+            let found = register::judge_claims(&claims, registers);
             if found.is_err() {
                 trial.require(Stage::Register, found)?;
             }

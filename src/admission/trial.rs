@@ -5,12 +5,14 @@
 use super::{
     Head, Judged, Record, Snapshot, Stage, Verdict, certificate,
     enforcement::{Caller, Ruling, Waiver, Whose},
+    standing,
 };
 use crate::{
     clock::{Clock, Stopwatch, Timestamp},
-    interface::{Refusal, headers},
+    interface::{Refusal, TppId, headers, operations::Operation},
+    state::Blocks,
 };
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 /// Judges one request.
 #[derive(Debug)]
@@ -22,6 +24,8 @@ pub struct Trial<'a> {
     clock: &'a Clock,
     received: Timestamp,
     lap: Stopwatch,
+    /// The blocks by the bank's calls, for an early refusal (CTL-2).
+    blocks: Option<Arc<Blocks>>,
     /// The refusals of checks before the certificate that are observed for some senders: [`Self::confirm`] decides on them.
     undecided: Vec<(Stage, Refusal)>,
 }
@@ -36,7 +40,33 @@ impl<'a> Trial<'a> {
             received: clock.now(),
             lap: record.opened(),
             record,
+            blocks: None,
             undecided: Vec::new(),
+        }
+    }
+
+    /// Also refuses TPPs that the bank blocks by a call before their bodies are read (CTL-2). [`authorise`](super::authorise) decides in any
+    /// case.
+    #[must_use]
+    pub fn heeding(self, blocks: Arc<Blocks>) -> Self {
+        Self {
+            blocks: Some(blocks),
+            ..self
+        }
+    }
+
+    /// Refuses if the bank blocks one of these TPPs by a call.
+    pub(super) fn heed_blocks(
+        &mut self,
+        tpps: &[TppId],
+        operation: &Operation,
+    ) -> Result<(), Refusal> {
+        let Some(blocks) = self.blocks.as_ref().filter(|blocks| !blocks.is_empty()) else {
+            return Ok(());
+        };
+        match standing::heed(blocks, tpps, operation, self.received) {
+            Ok(()) => Ok(()),
+            Err(refusal) => self.require(Stage::Register, Err(refusal)),
         }
     }
 

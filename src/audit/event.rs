@@ -77,6 +77,8 @@ kinds! {
     Reloaded = Control "reloaded";
     ReloadRefused = Control "reload-refused";
     Call = Control "call";
+    TppBlocked = Control "tpp-blocked";
+    TppUnblocked = Control "tpp-unblocked";
     Retired = Control "retired";
     Resumed = Control "resumed";
 }

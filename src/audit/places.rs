@@ -69,6 +69,8 @@ impl Places {
             | Kind::Stopped
             | Kind::Reloaded
             | Kind::ReloadRefused
+            | Kind::TppBlocked
+            | Kind::TppUnblocked
             | Kind::Retired
             | Kind::Resumed => (&self.changes, CHANGES),
         }

@@ -45,6 +45,8 @@ pub struct ControlAccess {
     pub metrics_token: Option<Secret>,
     /// A bearer token for /readyz only; `None` if it is open.
     pub readiness_token: Option<Secret>,
+    /// The bearer token of /tpp/ calls, which opens nothing else; `None` if no token opens them (CTL-2).
+    pub operate_token: Option<Secret>,
     /// The accepted hosts; `None` for the listener's own address and localhost.
     pub hosts: Option<Vec<Authority>>,
     /// TLS; `None` for plain HTTP.
@@ -121,6 +123,9 @@ pub(super) fn read(
     let metrics_token = own_token(&mut section, metrics, &[&token], base);
     let readiness = ["readiness_token", "readiness_token_file"];
     let readiness_token = own_token(&mut section, readiness, &[&token, &metrics_token], base);
+    let operate = ["operate_token", "operate_token_file"];
+    let others = [&token, &metrics_token, &readiness_token];
+    let operate_token = own_token(&mut section, operate, &others, base);
     let hosts = section.optional("hosts").and_then(|value| hosts(&value));
     let encrypts = ["certificate", "key", "client_ca"].map(|key| section.has(key)) != [false; 3];
     let mut tls = encrypts.then(|| tls(&mut section, base)).flatten();
@@ -150,6 +155,7 @@ pub(super) fn read(
         token,
         metrics_token,
         readiness_token,
+        operate_token,
         hosts,
         tls,
     };

@@ -14,6 +14,8 @@ pub enum ControlRole {
     Metrics,
     /// /readyz.
     Readiness,
+    /// The calls of the bank's operators on TPPs (CTL-2).
+    Operate,
 }
 
 /// The DNS names of the client certificates with each role, in lower case.
@@ -23,6 +25,8 @@ pub struct ClientRoles {
     metrics: Vec<String>,
     /// `None`: every certificate has this role.
     readiness: Option<Vec<String>>,
+    /// Nobody, unless they are listed.
+    operate: Vec<String>,
 }
 
 impl ClientRoles {
@@ -35,10 +39,15 @@ impl ClientRoles {
             None => calls.clone(),
         };
         let readiness = section.optional("readiness").map(|value| names(&value));
+        let operate = section.optional("operate").map(|value| names(&value));
         section.finish();
         Some(Self {
             calls: calls?,
             metrics: metrics?,
+            operate: match operate {
+                Some(names) => names?,
+                None => Vec::new(),
+            },
             readiness: match readiness {
                 Some(names) => Some(names?),
                 None => None,
@@ -57,6 +66,7 @@ impl ClientRoles {
             ControlRole::Calls => Some(&self.calls),
             ControlRole::Metrics => Some(&self.metrics),
             ControlRole::Readiness => self.readiness.as_ref(),
+            ControlRole::Operate => Some(&self.operate),
         };
         listed.is_none_or(|listed| names.iter().any(|name| listed.contains(name)))
     }

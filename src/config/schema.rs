@@ -16,7 +16,7 @@ use std::path::Path;
 /// require each other only where one of them stands.
 const OTHERS: [&str; 4] = [
     include_str!("other_keys.yaml"),
-    "control: {socket: x, token: x, metrics_token: x, readiness_token: x}\n\
+    "control: {socket: x, token: x, metrics_token: x, readiness_token: x, operate_token: x}\n\
      state: {postgres: {url: x, password: x}}\n\
      upstream: {address: x, host: x, networks: [x], name_servers: [x], tls: {ca: x, name: x, certificate: x, key: x},\n\
      \x20 health: {path: /, status: 200, interval: 1s, timeout: 1s, healthy_after: 2, unhealthy_after: 2},\n\

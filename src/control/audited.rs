@@ -3,16 +3,30 @@
 use super::{context::Call, fault::ApiFault};
 use crate::{
     audit::{AuditEvent, Kind},
-    interface::{TppId, headers::PsuId},
+    interface::{ForbiddenTpp, TppId, headers::PsuId},
     state::{ConsentAccounts, Known},
 };
 
 impl Call<'_> {
     /// A record about a PSU of a TPP.
     pub(super) fn event(self, kind: Kind, tpp: &TppId, psu: Option<Known<PsuId>>) -> AuditEvent {
+        self.about(kind, tpp.as_str(), psu)
+    }
+
+    /// The same about a TPP that the call takes something from, in every spelling.
+    pub(super) fn event_against(
+        self,
+        kind: Kind,
+        tpp: &ForbiddenTpp,
+        psu: Option<Known<PsuId>>,
+    ) -> AuditEvent {
+        self.about(kind, tpp.as_str(), psu)
+    }
+
+    fn about(self, kind: Kind, tpp: &str, psu: Option<Known<PsuId>>) -> AuditEvent {
         let context = self.context;
         let event = context.telemetry.audit().event(kind);
-        let event = event.with("tpp", tpp.as_str());
+        let event = event.with("tpp", tpp);
         match psu {
             Some(psu) => event.about(context.store.keys().psu(psu)),
             None => event,

@@ -71,6 +71,8 @@ pub(super) enum ApiFault {
     AgreementMissing,
     /// A newer consent for other accounts is stored.
     ConsentOutdated,
+    /// The TPP has no such block (CTL-2).
+    BlockUnknown,
     /// The store is unavailable (ERR-4).
     Unavailable,
     /// The configuration was refused, with all its faults.
@@ -178,6 +180,7 @@ impl ApiFault {
             Self::AgreementUnknown => Meaning(404, Code::NotFound, "agreement-unknown"),
             Self::AgreementMissing => Meaning(409, Code::Conflict, "agreement-missing"),
             Self::ConsentOutdated => Meaning(409, Code::Conflict, "consent-outdated"),
+            Self::BlockUnknown => Meaning(404, Code::NotFound, "block-unknown"),
             Self::Configuration(_) => Meaning(422, Code::FormatError, "configuration-invalid"),
             Self::NotFromFile => Meaning(409, Code::Conflict, "configuration-fixed"),
             Self::Unavailable => Meaning(503, Code::SystemError, "state-unavailable"),
@@ -192,7 +195,7 @@ impl ApiFault {
                 "This listener requires its token: Authorization: Bearer <token>.".into()
             }
             Self::OtherRole => {
-                "The client certificate has no role for this call; control.clients gives roles.".into()
+                "The caller has no role for this call; control.clients and operate_token_file give roles.".into()
             }
             Self::ForeignHost => {
                 "This listener has another host; control.hosts lists the accepted ones."
@@ -237,6 +240,7 @@ impl ApiFault {
             Self::ConsentOutdated => {
                 "A newer consent for other accounts is stored; nothing changed. To narrow or replace it, repeat the call with consent_at as POST /psu/read shows it, or with a later one.".into()
             }
+            Self::BlockUnknown => "This TPP has no such block; nothing changed.".into(),
             Self::Configuration(_) => "The configuration cannot be taken into use; the one before stays in use.".into(),
             Self::NotFromFile => "The configuration was not read from a file.".into(),
             Self::Unavailable => "The store is unavailable. Repeat the call: a completed change is not made twice.".into(),
@@ -324,6 +328,7 @@ mod tests {
             ApiFault::AgreementUnknown,
             ApiFault::AgreementMissing,
             ApiFault::ConsentOutdated,
+            ApiFault::BlockUnknown,
             ApiFault::Unavailable,
         ]
     }

@@ -30,8 +30,11 @@ const METRICS: &str = "/metrics";
 /// So does a balancer, if readiness has a credential.
 const READINESS: &str = "/readyz";
 
+/// The calls of the bank's operators on TPPs (CTL-2).
+const OPERATORS: &str = "/tpp/";
+
 /// The calls that the audit has records of: those that change or reveal something. A test names the others, and why they have none.
-const AUDITED: [&str; 8] = [
+const AUDITED: [&str; 11] = [
     "/sca/read",
     "/sca/complete",
     "/sca/fail",
@@ -39,6 +42,9 @@ const AUDITED: [&str; 8] = [
     "/psu/bind",
     "/psu/withdraw",
     "/psu/unbind",
+    "/tpp/block",
+    "/tpp/unblock",
+    "/tpp/blocks",
     "/reload",
 ];
 
@@ -150,7 +156,12 @@ impl CallRecord {
 fn shown_credential(access: &ControlAccess, request: &Request) -> &'static str {
     let arrival = request.extensions().get::<Arrival>();
     let has_certificate = arrival.is_some_and(|arrival| arrival.client_ca.is_some());
-    match (has_certificate, access.token.is_some()) {
+    let is_operate = request.uri().path().starts_with(OPERATORS);
+    let has_token = match is_operate && arrival.is_some_and(|arrival| arrival.local.is_some()) {
+        true => access.operate_token.is_some(),
+        false => access.token.is_some(),
+    };
+    match (has_certificate, has_token) {
         (true, true) => "certificate and token",
         (true, false) => "certificate",
         (false, true) => "token",
@@ -164,6 +175,7 @@ fn judge(access: &ControlAccess, request: &Request) -> Result<(), ApiFault> {
     let role = match path {
         METRICS => ControlRole::Metrics,
         READINESS => ControlRole::Readiness,
+        _ if path.starts_with(OPERATORS) => ControlRole::Operate,
         _ => ControlRole::Calls,
     };
     let guards_readiness = role == ControlRole::Readiness
@@ -183,20 +195,40 @@ fn judge(access: &ControlAccess, request: &Request) -> Result<(), ApiFault> {
     if clients.is_some_and(|clients| !clients.permit(role, names)) {
         return Err(ApiFault::OtherRole);
     }
+    if role == ControlRole::Operate && !gives_operate(access, arrival) {
+        return Err(ApiFault::OtherRole);
+    }
     let token = match role {
         ControlRole::Calls => access.token.as_ref(),
         ControlRole::Metrics => access.metrics_token.as_ref().or(access.token.as_ref()),
         ControlRole::Readiness => access.readiness_token.as_ref(),
+        // The owner of a Unix socket has every role, with the token of calls too.
+        ControlRole::Operate if arrival.local.is_none() => access.token.as_ref(),
+        ControlRole::Operate => access.operate_token.as_ref(),
     };
     let guards_metrics = path == METRICS && (token.is_some() || client_ca.is_some());
     let any_host = path == OPENAPI || guards_readiness || guards_metrics;
     if !any_host {
         judge_source(access, request, arrival)?;
     }
+    let also = access.operate_token.as_ref();
+    let also = also.filter(|_| role == ControlRole::Operate);
+    let is_shown = |token| is_shown(token, request.headers());
     match token {
-        Some(token) if !is_shown(token, request.headers()) => Err(ApiFault::Unauthorized),
+        Some(token) if !is_shown(token) && !also.is_some_and(is_shown) => {
+            Err(ApiFault::Unauthorized)
+        }
         _ => Ok(()),
     }
+}
+
+/// CTL-2: whether the configuration gives somebody the role `operate` who may come by this connection: by a token or a certificate of its
+/// own, or as the owner of a Unix socket. A listener without any credential, in the sandbox on loopback, answers every caller.
+fn gives_operate(access: &ControlAccess, arrival: &Arrival) -> bool {
+    let tls = access.tls.as_ref();
+    let by_certificate = tls.is_some_and(|tls| tls.clients.is_some());
+    let is_open = access.token.is_none() && tls.is_none_or(|tls| tls.client_ca.is_none());
+    arrival.local.is_none() || access.operate_token.is_some() || by_certificate || is_open
 }
 
 /// Checks that Host is the listener's own, and also Origin if a browser sent one.

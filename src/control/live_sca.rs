@@ -7,9 +7,9 @@ use super::{context::Call, fault::ApiFault};
 use crate::{
     admission::standing::{self, GoodStanding},
     audit::{AuditEvent, Kind},
-    interface::{Code, Reason},
+    interface::{Code, Reason, headers::PsuId},
     sca::{self, Failure, Opened, Pending, TokenFault},
-    state::{Finish, Finished, StateStore, TokenHash},
+    state::{Finish, Finished, Known, StateStore, TokenHash},
 };
 
 /// A pending SCA that can proceed. Only [`open_live`] makes one.
@@ -34,19 +34,23 @@ impl End {
     }
 }
 
-/// Opens a link by which the SCA proceeds. SCA-23: the link of a TPP that is turned away is void, by the configuration in use now: the
-/// call may have taken a while.
+/// Opens a link by which the SCA of a PSU, if it is known, proceeds. SCA-23: the link of a TPP that is turned away is void, by the
+/// configuration in use now, because the call may have taken a while, and by the bank's calls (CTL-2).
 pub(super) async fn open_live(
     call: Call<'_>,
     request: Option<String>,
+    psu: Option<Known<PsuId>>,
 ) -> Result<LiveSca, ApiFault> {
     let opened = open(call, request)?;
-    let judged = standing::of_link(&call.context.current.load().snapshot, &opened.pending);
-    match judged {
+    let context = call.context;
+    let (current, at) = (context.current.load_full(), context.clock.now());
+    let (world, store) = (&current.snapshot, &context.store);
+    match standing::of_link(world, store, &opened.pending, psu, at).await {
         Ok(standing) => Ok(LiveSca {
             opened,
             _standing: standing,
         }),
+        Err(refusal) if refusal.reason() == Reason::StateUnavailable => Err(ApiFault::Unavailable),
         Err(refusal) => Err(void(call, &opened, refusal.reason()).await?),
     }
 }

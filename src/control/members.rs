@@ -160,10 +160,18 @@ pub(super) fn text(value: &Value, most: usize) -> Option<String> {
 
 /// A time (RFC 3339), truncated to the whole second, not after `now`.
 pub(super) fn moment(value: &Value, now: Timestamp) -> Option<Timestamp> {
+    time(value).filter(|moment| *moment <= now)
+}
+
+/// A time (RFC 3339), truncated to the whole second, after `now`.
+pub(super) fn future(value: &Value, now: Timestamp) -> Option<Timestamp> {
+    time(value).filter(|moment| *moment > now)
+}
+
+fn time(value: &Value) -> Option<Timestamp> {
     let moment: jiff::Timestamp = value.as_str()?.parse().ok()?;
     let seconds = u64::try_from(moment.as_second()).ok()?;
-    let moment = Timestamp::from_unix(seconds);
-    (moment <= now).then_some(moment)
+    Some(Timestamp::from_unix(seconds))
 }
 
 /// Account ids, sorted and without duplicates: as clear text, not percent-encoded (QUO-15), of these characters (HTTP-10).

@@ -1,4 +1,4 @@
-//! The control listener, for the bank's own services: the end of an SCA, PSUs, readiness, metrics.
+//! The control listener, for the bank's own services: the end of an SCA, PSUs, blocks of TPPs, readiness, metrics.
 //!
 //! It runs beside the gateway in the same process. Invariants: a caller from another machine has presented a bearer token or a
 //! client certificate (config requires one); no path, query, log line or error contains a PSU-ID; a change is durable before
@@ -19,6 +19,7 @@ mod audited;
 mod live_sca;
 mod psu;
 mod sca;
+mod tpp;
 mod watch;
 
 // Triggers of a reload, and of opening the logs again.
@@ -138,6 +139,9 @@ fn routes(context: Arc<ControlContext>, stopping: StopSignal, running: RunningCa
         .route("/psu/bind", post(psu_bind))
         .route("/psu/withdraw", post(psu_withdraw))
         .route("/psu/unbind", post(psu_unbind))
+        .route("/tpp/block", post(tpp_block))
+        .route("/tpp/unblock", post(tpp_unblock))
+        .route("/tpp/blocks", get(tpp_blocks))
         .route("/reload", post(reload_asked))
         .with_state(Arc::clone(&context));
     watched
@@ -185,6 +189,25 @@ calls! {
     psu_bind = psu::bind,
     psu_withdraw = psu::withdraw,
     psu_unbind = psu::unbind,
+    tpp_block = tpp::block,
+    tpp_unblock = tpp::unblock,
+}
+
+/// A call without members, which changes nothing.
+async fn tpp_blocks(
+    State(context): State<Arc<ControlContext>>,
+    Extension(in_use): Extension<Arc<InUse>>,
+    request: Request,
+) -> Response {
+    let call = Call {
+        context: &context,
+        in_use: &in_use,
+    };
+    let answered = match refuse_query(&request) {
+        Ok(()) => tpp::list(call).await,
+        Err(fault) => Err(fault),
+    };
+    answer(&context, answered)
 }
 
 /// A call without members; any body is ignored.

@@ -43,7 +43,7 @@ struct Completed {
 pub(super) async fn read(call: Call<'_>, members: &mut Members) -> Result<Value, ApiFault> {
     let request = request(members);
     members.finish()?;
-    let live = open_live(call, request).await?;
+    let live = open_live(call, request, None).await?;
     let Opened {
         id,
         pending,
@@ -70,7 +70,8 @@ pub(super) async fn complete(call: Call<'_>, members: &mut Members) -> Result<Va
     let request = request(members);
     let read = completion_members(members, &call.in_use.snapshot.policy.account_ids);
     members.finish()?;
-    let live = open_live(call, request).await?;
+    let psu = read.as_ref().map(|(psu, ..)| *psu);
+    let live = open_live(call, request, psu).await?;
     let opened = &live.opened;
     let pending = &opened.pending;
     let Some((psu, corporate, consent, accounts)) = read else {

@@ -18,6 +18,7 @@ use crate::{
         operations::Operation,
     },
     sca::Links,
+    state::Blocks,
     telemetry::{CoreTook, Finished, Telemetry},
     trust::Certificate,
 };
@@ -118,10 +119,10 @@ impl Exchange<'_> {
         &self.in_use
     }
 
-    /// Opens the trial of the request, which records the decision. Also returns the SCA links.
-    pub(super) fn trial(&mut self) -> (Trial<'_>, &Arc<Links>) {
+    /// Opens the trial of the request, which records the decision. `blocks` are those by the bank's calls. Also returns the SCA links.
+    pub(super) fn trial(&mut self, blocks: Arc<Blocks>) -> (Trial<'_>, &Arc<Links>) {
         let trial = Trial::open(&self.in_use.snapshot, &self.ledger.clock, &mut self.record);
-        (trial, &self.in_use.links)
+        (trial.heeding(blocks), &self.in_use.links)
     }
 
     /// The facts that the answer needs.
@@ -205,7 +206,7 @@ impl Exchange<'_> {
 
     /// Counts a refused request towards the rate of its address, if its checks have not (QUO-12). Returns the refusal that it gets.
     pub(super) fn count_refused(&mut self, refusal: Refusal, peer: Option<SocketAddr>) -> Refusal {
-        let (trial, _) = self.trial();
+        let (trial, _) = self.trial(Arc::default());
         admission::count_refused(refusal, peer, trial)
     }
 

@@ -232,7 +232,7 @@ impl Gate {
             return Err(refusal);
         }
         judge_expectation(session.req_header())?;
-        let (trial, links) = exchange.trial();
+        let (trial, links) = exchange.trial(self.store.blocks());
         let present = self.current.as_ref();
         if request_body::announced(session) == Announced::Nothing {
             if arrival.is_followed() {

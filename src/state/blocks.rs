@@ -76,6 +76,11 @@ impl BlockScope {
     }
 }
 
+/// A PSU that a request or a link names, known or only claimed, as it is sought among the blocks: a claim that names a blocked PSU is refused,
+/// and nothing else follows from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SoughtPsu(pub(super) PsuHash);
+
 /// The blocks of a moment, by TPP.
 #[derive(Debug, Default)]
 pub struct Blocks(Forbidden<Vec<Block>>);
@@ -104,7 +109,7 @@ impl Blocks {
         &self,
         tpp: &TppId,
         is_payment: bool,
-        psus: impl Fn() -> Vec<PsuHash>,
+        psus: impl Fn() -> Vec<SoughtPsu>,
         now: Timestamp,
     ) -> bool {
         let blocks = self.0.get(tpp).map_or(&[][..], Vec::as_slice);
@@ -113,7 +118,7 @@ impl Blocks {
                 && match block.scope {
                     BlockScope::All => true,
                     BlockScope::Payments => is_payment,
-                    BlockScope::Psu(psu) => psus().contains(&psu),
+                    BlockScope::Psu(psu) => psus().contains(&SoughtPsu(psu)),
                 }
         })
     }
@@ -215,7 +220,12 @@ mod tests {
         let blocks = Blocks::new(rows.into_iter());
         let refuses = |tpp: &str, is_payment, psu: Option<PsuHash>| {
             let tpp = TppId::parse(tpp).unwrap();
-            blocks.refuses(&tpp, is_payment, || psu.into_iter().collect(), NOW)
+            blocks.refuses(
+                &tpp,
+                is_payment,
+                || psu.into_iter().map(SoughtPsu).collect(),
+                NOW,
+            )
         };
         assert!(refuses("PSDNO-FSA-123456", false, None));
         assert!(refuses("PSDNO-FSA-1234-56", true, None));

@@ -5,8 +5,8 @@
 //! identity numbers or all known UUIDs. Invariant: the key is never shown.
 
 use super::{
-    AccountHash, BlockHash, BlockScope, CorporateHash, Hash, Known, ListHash, PsuHash, QuotaHash,
-    ReportHash, RequestHash, SessionHash,
+    AccountHash, BlockHash, BlockScope, CorporateHash, Hash, Known, ListHash, Named, PsuHash,
+    QuotaHash, ReportHash, RequestHash, SessionHash, SoughtPsu,
 };
 use crate::interface::{
     ForbiddenTpp, TppId,
@@ -78,6 +78,15 @@ impl Keys {
     /// The hash of a list that is read page by page (QUO-13): its quota, and its query without offset and limit.
     pub fn list(&self, quota: QuotaHash, query: &str) -> ListHash {
         self.hash(b"list", &[quota.as_bytes(), query.as_bytes()])
+    }
+
+    /// The hash by which a PSU is sought among the blocks (CTL-2), whoever names it.
+    pub fn sought(&self, psu: Named<PsuId>) -> SoughtPsu {
+        let psu = match psu {
+            Named::Known(known) => known,
+            Named::Claimed(claimed) => claimed.to_seek(),
+        };
+        SoughtPsu(self.psu(psu))
     }
 
     /// The key of a block (CTL-2): the TPP in any spelling, and the scope.

@@ -51,7 +51,7 @@ pub(crate) mod sqlite;
 #[cfg(feature = "sandbox")]
 mod volatile;
 
-pub use blocks::{Block, BlockScope, Blocks};
+pub use blocks::{Block, BlockScope, Blocks, SoughtPsu};
 pub use calls_left::CallsLeft;
 pub use freshness::{AsOf, Dated};
 pub use hash::{

@@ -23,3 +23,6 @@ mod seals;
 
 /// The commands `portvakt sca` and `portvakt psu`.
 mod program;
+
+/// Who may block TPPs.
+mod operate;

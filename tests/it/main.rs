@@ -44,6 +44,9 @@ mod bank;
 /// SCA-*.
 mod sca;
 
+/// CTL-2.
+mod blocks;
+
 /// QUO-*.
 mod quota;
 

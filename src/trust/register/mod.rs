@@ -151,6 +151,11 @@ impl Registers {
         self.blocked.insert(tpp, ());
     }
 
+    /// Whether the bank's own list blocks this TPP.
+    pub fn blocks(&self, tpp: &ForbiddenTpp) -> bool {
+        self.blocked.tpps().any(|blocked| blocked == tpp)
+    }
+
     /// The entries of the TPP with this identity; the default for an unknown TPP.
     pub fn find(&self, tpp: &TppId) -> Registration {
         Registration {

@@ -215,14 +215,16 @@ fn client_certificates_have_roles() {
     let tls = "certificate: server.pem, key: server.key, client_ca: callers.pem";
     let (livez, readyz, metrics) = (get("/livez", ""), get("/readyz", ""), get("/metrics", ""));
     let call = post("/psu/read", b"{}", "");
+    let blocks = get("/tpp/blocks", "");
     for (clients, table) in [
         (
-            "clients: {calls: [SCA.bank], metrics: [prometheus.bank], readiness: [balancer.bank]}",
+            "clients: {calls: [SCA.bank], metrics: [prometheus.bank], readiness: [balancer.bank], operate: [other.bank]}",
             [
                 (&livez, [200; 4]),
                 (&readyz, [403, 403, 200, 403]),
                 (&metrics, [403, 200, 403, 403]),
                 (&call, [400, 403, 403, 403]),
+                (&blocks, [403, 403, 403, 200]),
             ],
         ),
         (
@@ -232,6 +234,7 @@ fn client_certificates_have_roles() {
                 (&readyz, [200; 4]),
                 (&metrics, [200, 403, 403, 403]),
                 (&call, [400, 403, 403, 403]),
+                (&blocks, [403; 4]),
             ],
         ),
         (
@@ -242,6 +245,7 @@ fn client_certificates_have_roles() {
                 (&readyz, [403; 4]),
                 (&metrics, [403; 4]),
                 (&call, [403; 4]),
+                (&blocks, [403; 4]),
             ],
         ),
         (
@@ -251,6 +255,7 @@ fn client_certificates_have_roles() {
                 (&readyz, [200; 4]),
                 (&metrics, [403, 401, 403, 403]),
                 (&call, [401, 403, 403, 403]),
+                (&blocks, [403; 4]),
             ],
         ),
     ] {

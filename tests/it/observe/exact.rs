@@ -84,7 +84,7 @@ block:
 
 /// Where the sources read a TPP's identity that the operator or the bank wrote: the file, and how often it permits and forbids. Each place has
 /// a row of the table in docs/configuration.md.
-const PLACES: [(&str, usize, usize, &[&str]); 4] = [
+const PLACES: [(&str, usize, usize, &[&str]); 5] = [
     ("config/observe.rs", 1, 0, &["`observe.tpps`"]),
     ("config/policy.rs", 0, 1, &["`redirect_hosts`"]),
     (
@@ -104,6 +104,12 @@ const PLACES: [(&str, usize, usize, &[&str]); 4] = [
             "`tpp` of `/psu/bind`, `/psu/read` and an import",
             "`tpp` of `/psu/withdraw` and `/psu/unbind`",
         ],
+    ),
+    (
+        "control/tpp.rs",
+        0,
+        1,
+        &["`tpp` of `/tpp/block` and `/tpp/unblock`"],
     ),
 ];
 

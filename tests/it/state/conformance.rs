@@ -13,7 +13,8 @@ use portvakt::interface::{ForbiddenTpp, headers::CorporateId};
 use portvakt::state::{
     Accounts, Bind, Block, BlockScope, Blocked, Bound, Changes, ClaimRequest, Completion,
     ConsentAccounts, ConsentChange, Decision, Ended, Finish, Finished, Known, Learned,
-    LearnedContext, Lifted, Page, PsuRef, QuotaClaim, Retention, StateStore, Withdraw, Withdrawn,
+    LearnedContext, Lifted, Named, Page, PsuRef, QuotaClaim, Retention, StateStore, Withdraw,
+    Withdrawn,
 };
 
 on_every_engine!(
@@ -1017,6 +1018,11 @@ async fn a_block_holds_in_every_store_and_after_a_restart<D: Data>() {
         [block(BlockScope::Psu(psu), "p")]
     );
     let blocks = again.blocks_now().await.unwrap();
-    assert!(blocks.refuses(&TPP, false, || vec![psu], at(BEGIN)));
+    assert!(blocks.refuses(
+        &TPP,
+        false,
+        || vec![again.keys().sought(Named::Known(who(1).psu))],
+        at(BEGIN)
+    ));
     assert!(!blocks.refuses(&TPP, true, Vec::new, at(BEGIN)));
 }
