@@ -101,61 +101,6 @@
 //! }
 //! ```
 
-//! A word of the TPP about its PSU is no fact (SCA-17, SCA-22). A PSU-ID that a request names is none that the bank said:
-//!
-//! ```compile_fail,E0308
-//! use portvakt::{interface::{TppId, headers::PsuId}, state::{Claimed, PsuRef}};
-//! fn keep(tpp: &TppId, named: Claimed<PsuId>) -> PsuRef<'_> { PsuRef { tpp, psu: named } }
-//! ```
-//!
-//! That the bank said it compiles:
-//!
-//! ```
-//! use portvakt::{interface::{TppId, headers::PsuId}, state::{Known, PsuRef}};
-//! fn keep(tpp: &TppId, said: Known<PsuId>) -> PsuRef<'_> { PsuRef { tpp, psu: said } }
-//! ```
-//!
-//! An agreement that a request names is neither stored nor part of a quota's key nor hashed for the state:
-//!
-//! ```compile_fail,E0308
-//! use portvakt::{interface::headers::CorporateId, state::{Claimed, LearnedContext}};
-//! fn keep(named: Claimed<CorporateId>) -> LearnedContext<'static> { LearnedContext { corporate: Some(named), consent: None } }
-//! ```
-//!
-//! ```compile_fail,E0308
-//! use portvakt::{interface::headers::CorporateId, state::{Claimed, CorporateHash, Keys}};
-//! fn hash(keys: &Keys, named: Claimed<CorporateId>) -> CorporateHash { keys.corporate(named) }
-//! ```
-//!
-//! ```
-//! use portvakt::{interface::headers::CorporateId, state::{CorporateHash, Keys, Known}};
-//! fn hash(keys: &Keys, said: Known<CorporateId>) -> CorporateHash { keys.corporate(said) }
-//! ```
-//!
-//! The core's word for the PSU does not confirm the agreement:
-//!
-//! ```compile_fail,E0308
-//! use portvakt::{interface::headers::{CorporateId, PsuId}, state::{Claimed, CoreWord, Known}};
-//! fn learn(named: Claimed<CorporateId>, word: CoreWord<PsuId>) -> Known<CorporateId> { named.confirmed(word) }
-//! ```
-//!
-//! ```
-//! use portvakt::{interface::headers::CorporateId, state::{Claimed, CoreWord, Known}};
-//! fn learn(named: Claimed<CorporateId>, word: CoreWord<CorporateId>) -> Known<CorporateId> { named.confirmed(word) }
-//! ```
-//!
-//! Nor can that word, or a known value, be made up:
-//!
-//! ```compile_fail,E0423
-//! use portvakt::{interface::headers::PsuId, state::CoreWord};
-//! fn forge() -> CoreWord<PsuId> { CoreWord(std::marker::PhantomData) }
-//! ```
-//!
-//! ```compile_fail,E0423
-//! use portvakt::{interface::headers::PsuId, state::Known};
-//! fn forge(id: PsuId) -> Known<PsuId> { Known(id) }
-//! ```
-
 // The head of a request.
 mod head;
 // The body of a request, which can be read once.

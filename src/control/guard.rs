@@ -157,9 +157,11 @@ fn shown_credential(access: &ControlAccess, request: &Request) -> &'static str {
     let arrival = request.extensions().get::<Arrival>();
     let has_certificate = arrival.is_some_and(|arrival| arrival.client_ca.is_some());
     let is_operate = request.uri().path().starts_with(OPERATORS);
-    let has_token = match is_operate && arrival.is_some_and(|arrival| arrival.local.is_some()) {
-        true => access.operate_token.is_some(),
-        false => access.token.is_some(),
+    let by_tcp = arrival.is_some_and(|arrival| arrival.local.is_some());
+    let has_token = match (is_operate, by_tcp) {
+        (true, true) => access.operate_token.is_some(),
+        (true, false) => access.token.is_some() || access.operate_token.is_some(),
+        (false, _) => access.token.is_some(),
     };
     match (has_certificate, has_token) {
         (true, true) => "certificate and token",
@@ -203,7 +205,9 @@ fn judge(access: &ControlAccess, request: &Request) -> Result<(), ApiFault> {
         ControlRole::Metrics => access.metrics_token.as_ref().or(access.token.as_ref()),
         ControlRole::Readiness => access.readiness_token.as_ref(),
         // The owner of a Unix socket has every role, with the token of calls too.
-        ControlRole::Operate if arrival.local.is_none() => access.token.as_ref(),
+        ControlRole::Operate if arrival.local.is_none() => {
+            access.token.as_ref().or(access.operate_token.as_ref())
+        }
         ControlRole::Operate => access.operate_token.as_ref(),
     };
     let guards_metrics = path == METRICS && (token.is_some() || client_ca.is_some());

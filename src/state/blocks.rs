@@ -29,6 +29,26 @@ pub struct Block {
     pub until: Option<Timestamp>,
 }
 
+/// The outcome of blocking a TPP (CTL-2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blocked {
+    /// There was no such block.
+    New,
+    /// The block has another reason or another end now.
+    Changed,
+    /// The same block was made before: nothing changed.
+    Before,
+}
+
+/// The outcome of unblocking a TPP (CTL-2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lifted {
+    /// The block is gone.
+    Done,
+    /// There was no such block.
+    Unknown,
+}
+
 impl Block {
     /// Whether the block has not ended.
     pub fn holds(&self, now: Timestamp) -> bool {

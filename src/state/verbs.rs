@@ -11,7 +11,6 @@ use crate::{
         headers::{CorporateId, PsuId, SessionId},
     },
 };
-use std::time::Duration;
 
 /// A PSU of a TPP, as the bank or the core names it. Both ids are in clear; the store keeps their hashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -323,26 +322,6 @@ pub struct Erased {
     pub ended: Ended,
 }
 
-/// The outcome of blocking a TPP (CTL-2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Blocked {
-    /// There was no such block.
-    New,
-    /// The block has another reason or another end now.
-    Changed,
-    /// The same block was made before: nothing changed.
-    Before,
-}
-
-/// The outcome of unblocking a TPP (CTL-2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lifted {
-    /// The block is gone.
-    Done,
-    /// There was no such block.
-    Unknown,
-}
-
 /// The store is unavailable: it cannot be reached, is full, or does not answer in time. The gateway then refuses requests (ERR-4). The text
 /// is for the operator.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -361,7 +340,7 @@ pub struct Counters {
     /// The transactions by the number of their changes: up to each of [`Counters::CHANGES`], and beyond. Failed ones are included.
     pub by_changes: [u64; Self::CHANGES.len() + 1],
     /// The time spent in transactions.
-    pub spent: Duration,
+    pub spent: std::time::Duration,
     /// The transactions by their time: up to each of [`Counters::SECONDS`], and beyond. Failed ones are included.
     pub by_seconds: [u64; Self::SECONDS.len() + 1],
     /// The numbers of rows at the last count of housekeeping.
@@ -387,7 +366,7 @@ impl Counters {
     }
 
     /// Counts a transaction of some changes and its time.
-    pub(super) fn count(&mut self, changes: u32, took: Duration) {
+    pub(super) fn count(&mut self, changes: u32, took: std::time::Duration) {
         self.changes = self.changes.saturating_add(changes.into());
         self.spent = self.spent.saturating_add(took);
         count_in(&mut self.by_changes, Self::CHANGES, changes.into());

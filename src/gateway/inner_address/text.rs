@@ -147,6 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[allow(clippy::too_many_lines, reason = "a table")]
     fn addresses_of_the_banks_network() {
         for inner in [
             "10.0.0.5",
