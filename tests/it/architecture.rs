@@ -6,6 +6,7 @@
 
 mod imports;
 mod lexer;
+mod pauses;
 
 use imports::{Files, files_that_name, imports};
 use lexer::lines_without_tests;

@@ -272,5 +272,10 @@ fn a_connection_too_many_is_told_to_come_back() {
         200,
         "the first goes on"
     );
-    assert!(gate.metric("portvakt_connections_turned_away_total", &[]) >= 2.0);
+    gate.eventually_metric_is(
+        "portvakt_connections_turned_away_total",
+        &[],
+        "is 2 or more",
+        |count| count >= 2.0,
+    );
 }

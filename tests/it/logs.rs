@@ -4,8 +4,8 @@
 mod reasons;
 
 use crate::harness::{
-    Answer, Call, Connection, Gate, Program, Protocol, Reply, Tls, accepted, missing, render,
-    render_head,
+    Answer, Call, Connection, Gate, Program, Protocol, Reply, Tls, accepted, ended, eventually,
+    missing, render, render_head,
 };
 use serde_json::{Value, json};
 use std::{
@@ -27,15 +27,6 @@ fn lines(path: &Path) -> Vec<Value> {
     let text = fs::read_to_string(path).unwrap();
     let lines = text.lines().map(serde_json::from_str);
     lines.map(Result::unwrap).collect()
-}
-
-/// Polls for ten seconds.
-fn eventually(what: &str, holds: impl Fn() -> bool) {
-    let held = (0..1_000).any(|_| {
-        std::thread::sleep(Duration::from_millis(10));
-        holds()
-    });
-    assert!(held, "{what}");
 }
 
 /// Starts the program with its logs in files, and waits until it is up.
@@ -144,8 +135,8 @@ fn of_http() -> BTreeSet<String> {
         .unwrap();
     note(&slow.answer("POST").unwrap());
     // The caller goes away while the core works, and the process is stopped at once while it does.
-    gate.upstream()
-        .reply(Reply::json(200, "{}").after(Duration::from_millis(400)));
+    let (held, core) = Reply::json(200, "{}").held();
+    gate.upstream().reply(held);
     let cut = gate.seal(
         &Call::accounts()
             .present()
@@ -153,7 +144,7 @@ fn of_http() -> BTreeSet<String> {
     );
     let mut away = Connection::open(&gate);
     away.send(&render(&cut)).unwrap();
-    std::thread::sleep(Duration::from_millis(200));
+    core.arrived(1);
     drop(away);
     let path = gate.folder().join("access.log");
     eventually("the line of the request that its caller cut", || {
@@ -168,9 +159,9 @@ fn of_http() -> BTreeSet<String> {
     );
     let mut pending = Connection::open(&gate);
     pending.send(&render(&stopped)).unwrap();
-    std::thread::sleep(Duration::from_millis(200));
+    core.arrived(2);
     signal(&program, "-INT");
-    assert!(program.0.wait().unwrap().success());
+    assert!(ended(&mut program.0).success());
 
     let lines = lines(&path);
     let reasons = reasons::are_found(&ids, &lines);
@@ -370,7 +361,7 @@ fn a_log_that_cannot_be_written_is_counted_and_said() {
         accepted(&gate, &call);
         signal(&program, "-USR1");
         eventually("the line is counted", || {
-            gate.metric(metric, &["result=\"failed\""]) >= 1.0
+            gate.metric_now(metric, &["result=\"failed\""]) >= 1.0
         });
         let readiness = gate.control("/readyz");
         assert_eq!(readiness.status, 200);

@@ -210,10 +210,7 @@ fn what_was_given_is_taken_back() {
     let mut alike = with(&[("what", "consent")]);
     alike["tpp"] = json!("PSDNO-FSA-123-456");
     let answer = bank.post("/psu/withdraw", &alike);
-    assert_eq!(
-        answer.json(),
-        json!({ "withdrawn": 1, "consents_left": 1 })
-    );
+    assert_eq!(answer.json(), json!({ "withdrawn": 1, "consents_left": 1 }));
     assert_eq!(consents(), ["CORPORATE"]);
     alike.as_object_mut().unwrap().remove("what");
     let read = bank.post("/psu/read", &alike);

@@ -204,7 +204,7 @@ fn inner_addresses_in_other_headers() {
     let gate = Gate::builder()
         .upstream("answer_headers: [X-Bank-Notice]")
         .start();
-    let counted = || gate.metric("portvakt_inner_addresses_total", &["other", "removed"]);
+    let counted = || gate.metric_at_rest("portvakt_inner_addresses_total", &["other", "removed"]);
     for (index, value) in [
         "10.0.0.5",
         "192.168.1.7:8443",

@@ -208,17 +208,6 @@ impl Gate {
         wire.answer("GET").unwrap()
     }
 
-    /// Goes away: `metric_at_rest`, `metric_now` or `eventually_metric`.
-    pub(crate) fn metric(&self, name: &str, labels: &[&str]) -> f64 {
-        for _ in 0..20 {
-            if self.metric_now("portvakt_requests_in_flight", &[]) == 0.0 {
-                break;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
-        self.metric_now(name.trim_end_matches('{'), labels)
-    }
-
     /// The sum of all samples of a metric with these labels, as they are now. The name must be exact.
     pub(crate) fn metric_now(&self, name: &str, labels: &[&str]) -> f64 {
         let text = String::from_utf8(self.control("/metrics").body).unwrap();

@@ -1,7 +1,7 @@
 //! The upstream: a separate HTTP/1.1 server that records every connection, request and byte, and returns configured answers.
 
 use super::{
-    waiting::{LIMIT, eventually, eventually_is},
+    waiting::{LIMIT, eventually, eventually_is, let_pass},
     wire::{Unframed, Wire, find, parse_head},
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -453,7 +453,7 @@ fn answer(stream: &mut TcpStream, reply: &Reply, seen: &Seen, shared: &Shared) -
             false
         }
         Reply::Late(wait, reply) => {
-            thread::sleep(*wait);
+            let_pass(*wait);
             answer(stream, reply, seen, shared)
         }
         Reply::Held(barrier, reply) => barrier.pass() && answer(stream, reply, seen, shared),

@@ -17,8 +17,6 @@ use std::{
     fs::{self, File},
     process::Stdio,
     sync::Arc,
-    thread,
-    time::Duration,
 };
 use time::macros::datetime;
 
@@ -238,22 +236,21 @@ fn of_limits() -> BTreeSet<String> {
     );
     noting.gate.upstream().reply(Reply::Close);
     noting.send(&Call::payment());
-    let slow = Reply::json(200, "{}").after(Duration::from_secs(4));
+    let (slow, core) = Reply::json(200, "{}").held();
     noting.gate.upstream().reply(slow);
     let mut held = Vec::new();
     for (tpp, count, other) in [
-        (&world().both, 1.0, &world().both),
-        (&world().aisp, 2.0, &world().pisp),
+        (&world().both, 1, &world().both),
+        (&world().aisp, 2, &world().pisp),
     ] {
         let mut connection = Connection::open(&noting.gate);
         let sealed = noting.gate.seal(&Call::plain().by(tpp));
         connection.send(&render(&sealed)).unwrap();
         held.push(connection);
-        while noting.gate.metric("portvakt_upstream_in_flight", &[]) < count {
-            thread::sleep(Duration::from_millis(5));
-        }
+        core.arrived(count);
         noting.send(&Call::plain().by(other));
     }
+    core.release();
     for mut connection in held {
         assert_eq!(connection.answer("GET").unwrap().status, 200);
     }
