@@ -3,8 +3,8 @@
 use crate::{
     disk::with_small_disk,
     harness::{
-        Call, Gate, Protocol, accepted, check_error, eventually, pki::LeafSpec, refused, skipped,
-        world,
+        Call, Gate, Protocol, accepted, check_error, eventually, let_pass, pki::LeafSpec, refused,
+        skipped, world,
     },
 };
 use portvakt::audit::{Class, verify};
@@ -15,6 +15,7 @@ use std::{
     io::Write,
     path::{Path, PathBuf},
     process::{Command, Output},
+    time::Duration,
 };
 use tempfile::TempDir;
 use time::macros::datetime;
@@ -752,6 +753,8 @@ fn a_disk_that_hangs_stops_requests_and_each_payment_has_an_outcome() {
     let journal = audit.join("salts.db-journal");
     let made = Command::new("mkfifo").arg(&journal).status();
     assert!(made.unwrap().success());
+    // Mostly the writer hangs then, before the record of the payment comes: it is written late. Otherwise the record itself meets the error.
+    let_pass(Duration::from_secs(3));
     let mut forwarded = 1;
     let stopped = eventually("a payment comes while the disk hangs", || {
         gate.upstream().take();
@@ -797,7 +800,8 @@ fn a_disk_that_hangs_stops_requests_and_each_payment_has_an_outcome() {
     eventually("each forwarding has its outcome", || {
         let [forwardings, outcomes] = ["forwarding", "outcome"].map(traces);
         let found = (forwardings.len(), outcomes.len());
-        let holds = forwardings == outcomes && forwardings.len() == expected;
+        let are_written = forwardings.len() > forwarded && forwardings.is_subset(&outcomes);
+        let holds = are_written && outcomes.len() == expected;
         holds.then_some(()).ok_or((found, expected))
     });
     let outcomes: Vec<_> = of("outcome")

@@ -11,6 +11,7 @@ use std::{
 
 /// The files that may let time pass, and how often. Each place says why in a comment.
 const PAUSES: &[(&str, usize)] = &[
+    ("audit.rs", 1),
     ("certificate/cold.rs", 1),
     ("certificate/faults.rs", 2),
     ("control/audited.rs", 4),
