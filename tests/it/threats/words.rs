@@ -114,7 +114,10 @@ const CROSSINGS: [(&str, &[&str]); 5] = [
         &["admission/envelope/forms.rs", "sca/token.rs"],
     ),
     ("to_show", &["control/sca.rs", "sca/token.rs"]),
-    ("to_seek", &["state/known_psu.rs", "state/mod.rs"]),
+    (
+        "to_seek",
+        &["state/keys.rs", "state/known_psu.rs", "state/lookups.rs"],
+    ),
     ("Known::by_bank", &["control/members.rs", "tools/audit.rs"]),
     ("Known::by_own_seal", &["sca/token.rs"]),
 ];
