@@ -263,9 +263,9 @@ impl Alone {
         // The checkpointer decides whether commits wait, and reads the settings in its own time: until one waits.
         let mut probe = None;
         eventually_async("a commit waits for the standby", async || {
-            if !probe
+            if probe
                 .as_ref()
-                .is_some_and(|it: &JoinHandle<_>| !it.is_finished())
+                .is_none_or(|it: &JoinHandle<_>| it.is_finished())
             {
                 let config = self.server.config();
                 let write = "SELECT pg_logical_emit_message(true, 'probe', '')";
