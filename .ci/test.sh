@@ -16,6 +16,7 @@ suite=${1:-all}
 target=${CARGO_TARGET_DIR:-target}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+touch "$folder/flaky" "$folder/failed" "$folder/times"
 marker="a wait ran out"
 # Tests wait more than they compute.
 threads=$(($(nproc) * 2))
@@ -112,6 +113,6 @@ if [ -s "$folder/times" ]; then
     sort -u "$folder/times" | sort -rn | sed -n '1,30p'
 fi
 mkdir -p "$target"
-cat "$folder/flaky" 2>/dev/null | tee "$target/flaky-$suite.txt"
-[ ! -s "$folder/failed" ] || cat "$folder/failed"
+tee "$target/flaky-$suite.txt" <"$folder/flaky"
+cat "$folder/failed"
 exit $failed
