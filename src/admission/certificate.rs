@@ -1,6 +1,6 @@
 //! The identity of the caller (CRT-1 to CRT-4, CRT-9, CRT-10), and its comparison with the certificate of the TLS connection (TLS-3).
 
-use super::{Head, Rates};
+use super::{Head, Rates, Signed, Snapshot};
 use crate::{
     clock::Timestamp,
     interface::{Fault, Reason, Refusal, TppId, headers},
@@ -16,7 +16,6 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Tpp {
     identified: IdentifiedCertificate,
-    qwac: Option<Arc<Qwac>>,
 }
 
 impl Tpp {
@@ -28,11 +27,6 @@ impl Tpp {
     /// The certificate, with the cache key under which it was found.
     pub(super) const fn identified(&self) -> &IdentifiedCertificate {
         &self.identified
-    }
-
-    /// The certificate of the TLS connection, of the same TPP; `None` if the client sent none (TLS-3).
-    pub const fn qwac(&self) -> Option<&Arc<Qwac>> {
-        self.qwac.as_ref()
     }
 }
 
@@ -63,12 +57,7 @@ pub(super) fn identify(
             chained.map_err(|fault| refuse(&fault))?
         }
     };
-    let shown = head.client;
-    let qwac = shown.map(|shown| qwac(shown, identified.certificate(), trust, now));
-    Ok(Tpp {
-        qwac: qwac.transpose()?,
-        identified,
-    })
+    Ok(Tpp { identified })
 }
 
 /// The longest identity of a certificate that was not accepted. Its maker chooses it, and it stands in logs.
@@ -97,14 +86,27 @@ fn signing_claims(head: &Head<'_>) -> Vec<TppId> {
     presented.map_or_else(Vec::new, claimed::in_header)
 }
 
-/// TLS-3: a caller with a QWAC must sign as the TPP in the QWAC.
-fn qwac(
-    shown: &ClientChain,
-    certificate: &Certificate,
-    trust: &Trust,
+/// TLS-3: a caller with a QWAC must sign as the TPP in the QWAC; `None` if the client sent no certificate. A chain that is not known
+/// counts in the rates of chains, and is built only for a caller whose signature verified.
+pub(super) fn qwac(
+    head: &Head<'_>,
+    tpp: &Tpp,
+    _signed: &Signed,
+    world: &Snapshot,
     now: Timestamp,
-) -> Result<Arc<Qwac>, Refusal> {
-    let qwac = trust.qwac(shown, now).map_err(|fault| {
+) -> Result<Option<Arc<Qwac>>, Refusal> {
+    let Some(shown) = head.client else {
+        return Ok(None);
+    };
+    let certificate = tpp.certificate();
+    let judged = match world.trust.known_qwac(shown, now) {
+        Some(known) => Ok(known),
+        None => {
+            world.rates.chain(head.peer)?;
+            world.trust.qwac(shown, now)
+        }
+    };
+    let qwac = judged.map_err(|fault| {
         let text = match &fault {
             CertificateFault::Untrusted(_) => "it leads to no trust anchor".to_owned(),
             _ => said(&fault),
@@ -113,7 +115,7 @@ fn qwac(
         Refusal::from(Fault::request(fault.reason(), text)).for_operator(fault.to_string())
     })?;
     if qwac.tpp_id() == certificate.tpp_id() {
-        return Ok(qwac);
+        return Ok(Some(qwac));
     }
     let text = format!(
         "the TLS connection is that of {}, and the signing certificate that of {}",

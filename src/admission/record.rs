@@ -255,11 +255,11 @@ impl Record {
         self.observed.sort_by_key(|(stage, _)| *stage);
     }
 
-    /// Notes that a check refuses that was noted as observed.
-    pub(super) fn refuse(&mut self, stage: Stage, reason: Reason) {
+    /// Replaces the verdict of a check that was noted.
+    pub(super) fn replace(&mut self, stage: Stage, verdict: Verdict) {
         let noted = self.checks.iter_mut().find(|check| check.stage == stage);
         if let Some(check) = noted {
-            check.verdict = Verdict::Refused(reason);
+            check.verdict = verdict;
         }
     }
 

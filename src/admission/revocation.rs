@@ -8,7 +8,7 @@ use crate::{
     clock::Timestamp,
     interface::{Fault, Reason, Refusal, headers, operations::Operation},
     trust::{
-        Revocation,
+        Qwac, Revocation,
         revocation::{ChainSources, RevocationStatus},
     },
 };
@@ -29,13 +29,14 @@ impl Unrevoked {
 
 pub(super) async fn judge(
     tpp: &Tpp,
+    qwac: Option<&Qwac>,
     operation: &Operation,
     policy: &Policy,
     revocation: &Revocation,
     now: Timestamp,
 ) -> Result<Unrevoked, Refusal> {
     let qwac = async {
-        match tpp.qwac() {
+        match qwac {
             Some(qwac) => standing(revocation, qwac.sources(), now).await,
             None => RevocationStatus::Good,
         }

@@ -6,7 +6,6 @@ use super::{
     register, revocation, role, signature,
 };
 use crate::interface::{Reason, Refusal, operations::Operation};
-use http::Method;
 
 /// The evidence of the checks that judge the sender.
 pub(super) struct OfSender {
@@ -48,8 +47,8 @@ pub(super) async fn of_sender(
     };
     trial.confirm()?;
     let of_signer = match (&tpp, &signed) {
-        (Judged::Held(tpp), Judged::Held(_)) => {
-            of_signer(head.method, envelope, tpp, operation, trial).await?
+        (Judged::Held(tpp), Judged::Held(signed)) => {
+            of_signer(head, envelope, (tpp, signed), operation, trial).await?
         }
         (Judged::Waived(because), _) | (_, Judged::Waived(because)) => {
             of_unknown(head, because, operation, trial)?
@@ -74,18 +73,29 @@ pub(super) struct OfSigner {
 
 /// The checks between the signature and the body. Certificates are public, so only a sender that signed with the key is judged.
 async fn of_signer(
-    method: &Method,
+    head: &Head<'_>,
     envelope: &Envelope,
-    tpp: &Tpp,
+    (tpp, signed): (&Tpp, &Signed),
     operation: &Operation,
     trial: &mut Trial<'_>,
 ) -> Result<OfSigner, Refusal> {
     let world = trial.world;
     let policy = &world.policy;
     let at = trial.received();
-    let within_rate = world.rates.tpp(tpp.certificate().tpp_id(), method);
+    let within_rate = world.rates.tpp(tpp.certificate().tpp_id(), head.method);
     let within_rate = trial.judge(Stage::TppRate, within_rate)?;
-    trial.heed_blocks(std::slice::from_ref(tpp.certificate().tpp_id()), operation)?;
+    let qwac = certificate::qwac(head, tpp, signed, world, at);
+    let qwac = match trial.judge_further(Stage::Certificate, qwac)? {
+        Judged::Held(qwac) => {
+            trial.heed_blocks(std::slice::from_ref(tpp.certificate().tpp_id()), operation)?;
+            qwac
+        }
+        // It may be another TPP's.
+        _ => {
+            heed_claims(head, operation, trial)?;
+            None
+        }
+    };
     let registered = match &world.registers {
         None => Judged::switched_off(policy.environment)?,
         Some(registers) => {
@@ -96,7 +106,8 @@ async fn of_signer(
     let unrevoked = match world.trust.revocation() {
         None => Judged::switched_off(policy.environment)?,
         Some(revocation) => {
-            let found = revocation::judge(tpp, operation, policy, revocation, at).await;
+            let found =
+                revocation::judge(tpp, qwac.as_deref(), operation, policy, revocation, at).await;
             trial.judge(Stage::Revocation, found)?
         }
     };
@@ -120,16 +131,9 @@ fn of_unknown(
     let world = trial.world;
     let environment = world.policy.environment;
     let within_rate = trial.pass_over(Stage::TppRate, because);
-    let claims = certificate::claims(head);
-    trial.heed_blocks(&claims, operation)?;
+    heed_claims(head, operation, trial)?;
     let registered = match &world.registers {
-        Some(registers) => {
-            let found = register::judge_claims(&claims, registers);
-            if found.is_err() {
-                trial.require(Stage::Register, found)?;
-            }
-            trial.pass_over(Stage::Register, because)
-        }
+        Some(_) => trial.pass_over(Stage::Register, because),
         None => Judged::switched_off(environment)?,
     };
     Ok(OfSigner {
@@ -141,6 +145,22 @@ fn of_unknown(
         },
         redirectable: trial.pass_over(Stage::Redirect, because),
     })
+}
+
+/// Refuses the request if the bank blocks one of the TPPs that its certificates name.
+fn heed_claims(
+    head: &Head<'_>,
+    operation: &Operation,
+    trial: &mut Trial<'_>,
+) -> Result<(), Refusal> {
+    let world = trial.world;
+    let claims = certificate::claims(head);
+    trial.heed_blocks(&claims, operation)?;
+    match &world.registers {
+        Some(registers) => register::judge_claims(&claims, registers)
+            .or_else(|refusal| trial.require(Stage::Register, Err(refusal))),
+        None => Ok(()),
+    }
 }
 
 /// A check was neither made nor waived, although another check needs its evidence. The stages never cause this; if that changes, the

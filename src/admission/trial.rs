@@ -115,6 +115,26 @@ impl<'a> Trial<'a> {
         }
     }
 
+    /// Judges another part of a check that held: a refusal replaces its verdict.
+    pub(super) fn judge_further<T>(
+        &mut self,
+        stage: Stage,
+        result: Result<T, Refusal>,
+    ) -> Result<Judged<T>, Refusal> {
+        let refusal = match result {
+            Ok(evidence) => return Ok(Judged::Held(evidence)),
+            Err(refusal) => refusal,
+        };
+        let reason = refusal.reason();
+        let waiver = self.observe(stage, refusal);
+        let verdict = match &waiver {
+            Ok(_) => Verdict::Waived(reason),
+            Err(refusal) => Verdict::Refused(refusal.reason()),
+        };
+        self.record.replace(stage, verdict);
+        waiver.map(Judged::Waived)
+    }
+
     /// Skips a check without input. `_because` is the waiver of an earlier check whose evidence this check needs: without a waiver no check
     /// can be skipped.
     pub(super) fn pass_over<T>(&mut self, stage: Stage, _because: &Waiver) -> Judged<T> {
@@ -133,7 +153,8 @@ impl<'a> Trial<'a> {
             let Ruling { observed, decision } = enforcement.rule(stage, refusal, whose);
             self.record.replace_observed(stage, &observed);
             if let Err(refusal) = decision {
-                self.record.refuse(stage, refusal.reason());
+                self.record
+                    .replace(stage, Verdict::Refused(refusal.reason()));
                 return Err(refusal);
             }
         }

@@ -1,12 +1,13 @@
-//! The handshake's check of a client certificate (TLS-3): the client has the private key. Nothing else is checked here.
+//! The handshake's check of a client certificate (TLS-3): the client has the private key, and its chain is no longer than one in a header
+//! may be (HTTP-9), because a connection keeps it. Nothing else is checked here.
 //!
 //! Each request is checked against the identity and the validity of the certificate, because only an answer to a request can
 //! explain a refusal. rustls verifies the signature of the handshake, and a resumed session presents the certificate of its first
 //! handshake.
 
-use crate::config::ClientAuth;
+use crate::{config::ClientAuth, trust::MAX_PRESENTED};
 use rustls::{
-    DigitallySignedStruct, DistinguishedName, Error, SignatureScheme,
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme,
     client::danger::HandshakeSignatureValid,
     crypto::{
         WebPkiSupportedAlgorithms, aws_lc_rs, verify_tls12_signature, verify_tls13_signature,
@@ -29,7 +30,7 @@ pub(super) fn verifier(client_auth: ClientAuth) -> Option<Arc<dyn ClientCertVeri
     }))
 }
 
-/// Accepts every certificate whose private key the client has.
+/// Accepts every certificate of up to [`MAX_PRESENTED`] bytes with its chain whose private key the client has.
 #[derive(Debug)]
 struct Possession {
     required: bool,
@@ -48,10 +49,14 @@ impl ClientCertVerifier for Possession {
 
     fn verify_client_cert(
         &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
         _now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
+        let pool: usize = intermediates.iter().map(|der| der.len()).sum();
+        if end_entity.len().saturating_add(pool) > MAX_PRESENTED {
+            return Err(CertificateError::ApplicationVerificationFailure.into());
+        }
         Ok(ClientCertVerified::assertion())
     }
 

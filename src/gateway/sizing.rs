@@ -4,13 +4,19 @@
 //! settings (registers, CRLs), the sum of what TPPs add, whose number no setting has, and the kernel's buffers.
 
 use super::descriptors;
-use crate::config::Settings;
+use crate::{
+    config::{ClientAuth, Settings},
+    trust::MAX_PRESENTED,
+};
 
 /// The process after its start, in KiB (benches/memory).
 const START: u64 = 33_404;
 
 /// A connection on which no signature has verified, with all the requests that it may have open (`memory::open_requests`).
 const CONNECTION: u64 = 256;
+
+/// What a connection keeps of a client's certificates besides, in KiB: its chain, as rustls has it and as the gateway has it.
+const CLIENT_CHAIN: u64 = 2 * MAX_PRESENTED as u64 / 1024;
 
 /// The same once a signature has verified, in MiB.
 const SIGNED_MIB: u64 = 2;
@@ -40,7 +46,11 @@ pub(super) fn describe(settings: &Settings) -> String {
         .into_iter()
         .map(|(count, bytes)| count.saturating_mul(bytes));
     let held = held.fold(0, u64::saturating_add) / 1024;
-    let open = connections.saturating_mul(CONNECTION);
+    let connection = match fixed.listener.client_auth {
+        ClientAuth::Off => CONNECTION,
+        ClientAuth::Optional | ClientAuth::Required => CONNECTION + CLIENT_CHAIN,
+    };
+    let open = connections.saturating_mul(connection);
     let ahead = whole(fixed.listener.limits.read_ahead) / 1024;
     let sum = [START, CACHES, open, ahead, held]
         .into_iter()
@@ -49,7 +59,7 @@ pub(super) fn describe(settings: &Settings) -> String {
     let [sum, start, open, ahead, held] = [sum, start, open, ahead, held].map(mebibytes);
     let descriptors = descriptors::needed(&fixed.listener, &settings.reloadable.upstreams);
     format!(
-        "{sum} MiB of memory: {start} for the process, {open} for {connections} connections ({CONNECTION} KiB each), {ahead} for answers to slow callers, {held} for PSUs, request ids and quotas; besides, at most {SIGNED_MIB} MiB for each connection on which a signature has verified, and {TPP} KiB for each TPP\n\
+        "{sum} MiB of memory: {start} for the process, {open} for {connections} connections ({connection} KiB each), {ahead} for answers to slow callers, {held} for PSUs, request ids and quotas; besides, at most {SIGNED_MIB} MiB for each connection on which a signature has verified, and {TPP} KiB for each TPP\n\
          at most {descriptors} file descriptors"
     )
 }

@@ -74,16 +74,23 @@ pub use validity::Validity;
 use crate::clock::Timestamp;
 use cache::CertificateCache;
 use criteria::CertificateCriteria;
+use digests::Digest;
+use moka::sync::Cache;
 use std::sync::Arc;
 
 /// The longest TPP-Signature-Certificate, in bytes (HTTP-9). A chain of four certificates takes half of it.
 pub const MAX_PRESENTED: usize = 16 * 1024;
+
+/// The number of certificates of TLS connections that are cached: a country has a few hundred TPPs. Each takes a few KiB.
+const QWACS_KEPT: u64 = 2_000;
 
 /// The criteria by which certificates are judged, and the cache of judged certificates.
 #[derive(Debug)]
 pub struct Trust {
     criteria: CertificateCriteria,
     cache: CertificateCache,
+    /// The accepted certificates of TLS connections, by the digest of their chain. Only TPPs whose signature verified fill it.
+    qwacs: Cache<Digest, Arc<Qwac>>,
 }
 
 impl Trust {
@@ -92,6 +99,7 @@ impl Trust {
         Self {
             criteria: CertificateCriteria::new(anchors),
             cache: CertificateCache::new(),
+            qwacs: Cache::new(QWACS_KEPT),
         }
     }
 
@@ -238,11 +246,19 @@ impl Trust {
         }
     }
 
-    /// The certificate of a TLS connection, chained to an anchor and valid at `now` (TLS-3).
+    /// The certificate of a TLS connection, if it was accepted before and is valid at `now` (TLS-3).
+    pub fn known_qwac(&self, shown: &ClientChain, now: Timestamp) -> Option<Arc<Qwac>> {
+        let known = self.qwacs.get(&shown.digest());
+        known.filter(|qwac| qwac.is_valid(now))
+    }
+
+    /// The certificate of a TLS connection, chained to an anchor and valid at `now` (TLS-3). The next connection with it needs no chain.
     ///
     /// # Errors
     /// The first fault, in the order of the rules.
     pub fn qwac(&self, shown: &ClientChain, now: Timestamp) -> Result<Arc<Qwac>, CertificateFault> {
-        shown.judge(&self.criteria, now)
+        let qwac = Arc::new(Qwac::judge(shown, &self.criteria, now)?);
+        self.qwacs.insert(shown.digest(), Arc::clone(&qwac));
+        Ok(qwac)
     }
 }

@@ -1,35 +1,26 @@
 //! The certificate of a caller's TLS connection, a QWAC, where the listener asks for one (TLS-3).
 //!
 //! The TLS handshake has proven that the caller holds the private key. This module judges the identity and the validity of the certificate
-//! at every request, by the rules for sealing certificates: chain, validity, QcStatements and PSD2 identity. The key may be of any type
+//! at every request whose signature verified, by the rules for sealing certificates: chain, validity, QcStatements and PSD2 identity. The key may be of any type
 //! that TLS accepts and that passes OpenSSL's security level, because no request signature is verified with it.
 
 use super::{
     Anchors, CertificateFault, Validity, claimed,
     criteria::CertificateCriteria,
     decode::MAX_CERTIFICATES,
+    digests::{Digest, Digests, sha256},
     judgement, path,
     revocation::ChainSources,
     tolerance::{Tolerance, Tolerated},
 };
 use crate::{clock::Timestamp, interface::TppId};
-use std::sync::{Arc, Mutex, PoisonError};
 
-/// The certificate chain that a TLS client sent, and the last verdict on it.
+/// The certificate chain that a TLS client sent.
 #[derive(Debug)]
 pub struct ClientChain {
     leaf: Vec<u8>,
     pool: Vec<Vec<u8>>,
-    judged: Mutex<Option<QwacVerdict>>,
-}
-
-/// The result of the last judgement of a [`ClientChain`].
-#[derive(Debug)]
-struct QwacVerdict {
-    /// The generation of the criteria that judged the chain (CRT-12).
-    generation: u64,
-    at: Timestamp,
-    found: Result<Arc<Qwac>, CertificateFault>,
+    digest: Digest,
 }
 
 /// A QWAC that chains to an anchor.
@@ -44,46 +35,20 @@ impl ClientChain {
     /// The certificates of a handshake, in DER, the end-entity certificate first; `None` if the client sent none.
     pub fn new<'a>(chain: impl IntoIterator<Item = &'a [u8]>) -> Option<Self> {
         let mut chain = chain.into_iter().map(<[u8]>::to_vec);
-        Some(Self {
-            leaf: chain.next()?,
-            pool: chain.take(MAX_CERTIFICATES - 1).collect(),
-            judged: Mutex::new(None),
-        })
+        let leaf = chain.next()?;
+        let pool: Vec<_> = chain.take(MAX_CERTIFICATES - 1).collect();
+        let digest = Digests::of(sha256(&[&leaf]), &pool).with_pool;
+        Some(Self { leaf, pool, digest })
+    }
+
+    /// The SHA-256 of its certificates.
+    pub(super) const fn digest(&self) -> Digest {
+        self.digest
     }
 
     /// The TPPs that the end-entity certificate names, whether or not it is valid.
     pub fn claimed(&self) -> Vec<TppId> {
         claimed::of(&self.leaf)
-    }
-
-    /// Judges the chain, or repeats the last verdict: an acceptance while the chain is valid, a refusal within the same second. So an
-    /// unknown caller does not cause a chain to be built for each request.
-    pub(super) fn judge(
-        &self,
-        criteria: &CertificateCriteria,
-        now: Timestamp,
-    ) -> Result<Arc<Qwac>, CertificateFault> {
-        let mut judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(last) = judged.as_ref().filter(|last| last.holds(criteria, now)) {
-            return last.found.clone();
-        }
-        let found = Qwac::judge(self, criteria, now).map(Arc::new);
-        *judged = Some(QwacVerdict {
-            generation: criteria.generation,
-            at: now,
-            found: found.clone(),
-        });
-        found
-    }
-}
-
-impl QwacVerdict {
-    fn holds(&self, criteria: &CertificateCriteria, now: Timestamp) -> bool {
-        self.generation == criteria.generation
-            && match &self.found {
-                Ok(qwac) => judgement::validity(&qwac.validity, now).is_ok(),
-                Err(_) => self.at == now,
-            }
     }
 }
 
@@ -98,7 +63,12 @@ impl Qwac {
         self.sources.as_ref()
     }
 
-    fn judge(
+    /// Whether the chain is valid at `now`.
+    pub(super) fn is_valid(&self, now: Timestamp) -> bool {
+        judgement::validity(&self.validity, now).is_ok()
+    }
+
+    pub(super) fn judge(
         shown: &ClientChain,
         criteria: &CertificateCriteria,
         now: Timestamp,

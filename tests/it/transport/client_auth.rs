@@ -3,11 +3,12 @@
 //! The client is rustls, which can resume sessions; each handshake is one of TLS 1.2 or 1.3, over HTTP/1.1 or HTTP/2.
 
 use crate::harness::{
-    Answer, Call, Crl, Gate, LIMIT, Source, Tpp, Wire, check_error, exchange_by, pki,
+    Answer, Call, Crl, Gate, LIMIT, Source, Tpp, Wire, check_error, eventually_is, exchange_by,
+    pki,
     pki::{Issued, Key, LeafSpec, QcType},
     render, world,
 };
-use portvakt::clock::{Clock, Timestamp};
+use portvakt::clock::{Clock, Stopwatch, Timestamp};
 use rustls::{
     ClientConfig, ClientConnection, HandshakeKind, RootCertStore, StreamOwned,
     SupportedProtocolVersion,
@@ -40,6 +41,23 @@ pub(crate) fn client(
 ) -> Arc<ClientConfig> {
     let provider = rustls::crypto::aws_lc_rs::default_provider();
     client_by(provider, version, shown, alpn)
+}
+
+/// A client that shows a certificate and its issuer so many times.
+fn client_with(
+    version: &'static SupportedProtocolVersion,
+    shown: &Issued,
+    issuers: usize,
+) -> Arc<ClientConfig> {
+    let issuing = world().issuing.der().to_vec();
+    let mut config = ClientConfig::clone(&client(version, None, b"http/1.1"));
+    let mut chain = vec![CertificateDer::from(shown.der.clone())];
+    chain.extend((0..issuers).map(|_| CertificateDer::from(issuing.clone())));
+    let key = PrivateKeyDer::from_pem_slice(shown.key_pem.as_bytes()).unwrap();
+    let key = rustls::crypto::aws_lc_rs::sign::any_supported_type(&key).unwrap();
+    let shown = rustls::sign::CertifiedKey::new(chain, key);
+    config.client_auth_cert_resolver = Arc::new(rustls::sign::SingleCertAndKey::from(shown));
+    Arc::new(config)
 }
 
 /// The same with other cryptography.
@@ -241,6 +259,81 @@ fn a_qwac_that_does_not_hold() {
     ] {
         println!("{reason}");
         refused(&gate, shown, &Call::accounts(), reason);
+    }
+}
+
+/// A certificate of the connection is judged only for a caller whose signature verified, and its chain has the budget of all chains.
+//= TLS-3 refused
+//= QUO-12 refused
+#[test]
+fn chains_of_clients_have_the_budget_of_all_chains() {
+    let gate = Gate::builder()
+        .listener("client_auth: optional")
+        .line("rates: {chains_per_address: 1, chains: 1000}")
+        .start();
+    passes(&gate, None, &Call::accounts());
+    let root = pki::Ca::root(&pki::CaSpec::development_root()).unwrap();
+    let strangers: Vec<_> = (0..40).map(|_| root.issue(&qwac()).unwrap()).collect();
+    gate.upstream().take();
+    let reason = |shown: &Issued, made: &Call| {
+        let client = client(&TLS13, Some(shown), b"http/1.1");
+        let (answer, _) = call(&gate, &client, made).unwrap();
+        answer.reason()
+    };
+    let forged = Call::accounts()
+        .altered(|request| request.set_header("TPP-Redirect-URI", "https://elsewhere.example/"));
+    for shown in &strangers {
+        assert_eq!(reason(shown, &forged), "signature-mismatch");
+    }
+    // One in a second, and three at first.
+    let since = Stopwatch::start();
+    let mut built = 0;
+    for shown in &strangers {
+        match reason(shown, &Call::accounts()).as_str() {
+            "certificate-untrusted" => built += 1,
+            other => assert_eq!(other, "too-many-at-once"),
+        }
+        assert!(built <= 4 + since.elapsed().as_secs());
+    }
+    assert!(built > 0 && gate.upstream().take().is_empty());
+}
+
+/// A connection keeps the chain that its client shows.
+//= TLS-3 accepted
+//= TLS-3 refused
+#[test]
+fn a_chain_that_is_too_long() {
+    let gate = Gate::builder().listener("client_auth: optional").start();
+    let own = issue(&qwac());
+    let issuing = world().issuing.der().len();
+    let most = (16 * 1024 - own.der.len()) / issuing;
+    for version in VERSIONS {
+        let made = |count| client_with(version, &own, count);
+        let (answer, _) = call(&gate, &made(most), &Call::accounts()).unwrap();
+        assert_eq!(answer.status, 200, "{:?}", answer.json());
+        gate.upstream().take();
+        assert!(call(&gate, &made(most + 1), &Call::accounts()).is_err());
+        assert!(gate.upstream().take().is_empty());
+    }
+}
+
+/// An accepted one is known at the next connection, which needs no chain.
+//= TLS-3 accepted
+//= QUO-12 accepted
+#[test]
+fn a_known_qwac_needs_no_chain() {
+    let gate = Gate::builder()
+        .listener("client_auth: optional")
+        .line("rates: {chains_per_address: off, chains: 1}")
+        .start();
+    let own = issue(&qwac());
+    // The chains of the seal and of the connection are built in different seconds.
+    let shown = client(&TLS13, Some(&own), b"http/1.1");
+    eventually_is("the status", 200, || {
+        call(&gate, &shown, &Call::accounts()).unwrap().0.status
+    });
+    for _ in 0..10 {
+        passes(&gate, Some(&own), &Call::accounts());
     }
 }
 
