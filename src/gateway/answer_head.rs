@@ -3,13 +3,19 @@
 //!
 //! Deliberately not here: Date, which pingora writes (DAT-2), and the signature ([`super::answer_signature`]).
 
-use super::deprecation;
-use crate::interface::{
-    QuotaLeft,
-    headers::RequestId,
-    operations::{Catalogue, Operation},
+use super::{
+    answer_signature::{AnswerSignatures, SignedAnswer},
+    deprecation,
 };
-use http::{HeaderMap, HeaderName, HeaderValue, header, response::Parts};
+use crate::{
+    admission::Record,
+    interface::{
+        QuotaLeft,
+        headers::RequestId,
+        operations::{Catalogue, Operation},
+    },
+};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header, response::Parts};
 use pingora::{ErrorType, OrErr, Result};
 
 /// The request's X-Request-ID, returned unchanged (ERR-5).
@@ -28,6 +34,17 @@ pub(super) struct AnswerContext<'a> {
     pub(super) hsts: Option<&'a HeaderValue>,
     /// The catalogue, which contains the successor of a deprecated operation (FWD-5).
     pub(super) catalogue: &'a Catalogue,
+    /// What is recorded of the request.
+    pub(super) record: &'a Record,
+    /// Signs answers; `None` if that is off.
+    pub(super) signatures: Option<&'a AnswerSignatures>,
+}
+
+impl<'a> AnswerContext<'a> {
+    /// The answer with this status, if it is signed (SIG-12).
+    pub(super) fn signed(&self, status: StatusCode) -> Option<SignedAnswer<'a>> {
+        self.signatures?.of(self.record, status)
+    }
 }
 
 /// Writes the headers of every answer, including the core's (ERR-5, ERR-7). pingora replaces the core's Date with the gateway's

@@ -5,6 +5,7 @@
 
 use super::{
     answer_head::AnswerContext,
+    answer_signature::AnswerSignatures,
     drain::Underway,
     opening::{Opening, TraceIds},
 };
@@ -42,15 +43,23 @@ pub(super) struct Ledger {
     telemetry: Arc<Telemetry>,
     underway: Arc<Underway>,
     hsts: Option<HeaderValue>,
+    signatures: Option<AnswerSignatures>,
     trace_ids: TraceIds,
 }
 
 impl Ledger {
-    /// Creates exchanges that use `clock` and report to `telemetry`. Their answers have this Strict-Transport-Security.
-    pub(super) fn new(clock: Clock, telemetry: Arc<Telemetry>, hsts: Option<HeaderValue>) -> Self {
+    /// Creates exchanges that use `clock` and report to `telemetry`. Their answers have this Strict-Transport-Security and these
+    /// signatures.
+    pub(super) fn new(
+        clock: Clock,
+        telemetry: Arc<Telemetry>,
+        hsts: Option<HeaderValue>,
+        signatures: Option<AnswerSignatures>,
+    ) -> Self {
         Self {
             clock,
             hsts,
+            signatures,
             telemetry,
             underway: Arc::default(),
             trace_ids: TraceIds::default(),
@@ -132,6 +141,8 @@ impl Exchange<'_> {
             request_id: self.opening.request_id.as_ref(),
             hsts: self.ledger.hsts.as_ref(),
             catalogue: &self.in_use.snapshot.catalogue,
+            record: &self.record,
+            signatures: self.ledger.signatures.as_ref(),
         }
     }
 

@@ -25,7 +25,6 @@ use crate::{
     clock::Stopwatch,
     config::ListenerLimits,
     interface::{QuotaLeft, Reason},
-    signing::AnswerSigning,
     state::StateStore,
     telemetry::Telemetry,
     upstreams::{Failure, Group, InFlightRequest, Place, TppMark},
@@ -46,7 +45,6 @@ pub(super) struct Forwarder {
     store: Arc<StateStore>,
     telemetry: Arc<Telemetry>,
     closing: Arc<Closing>,
-    signing: Option<AnswerSigning>,
     /// The time-out of the whole answer, from the end of its head (HTTP-9).
     answer_timeout: Duration,
 }
@@ -56,7 +54,6 @@ impl Forwarder {
     pub(super) fn new(
         upstream: Upstream,
         limits: &ListenerLimits,
-        signing: Option<AnswerSigning>,
         store: Arc<StateStore>,
         telemetry: Arc<Telemetry>,
         closing: Arc<Closing>,
@@ -68,7 +65,6 @@ impl Forwarder {
             store,
             telemetry,
             closing,
-            signing,
             answer_timeout: limits.answer_timeout,
         }
     }
@@ -191,6 +187,7 @@ impl Forwarder {
             session.set_keepalive(None);
         }
         self.closing.end_with_answer(session);
+        let signed = exchange.answer_context().signed(head.status);
         let inspect = |part: &[u8]| self.inspect(part, group, exchange);
         let mut answer = AnswerBody {
             core: &mut body,
@@ -204,7 +201,7 @@ impl Forwarder {
             ahead: self.read_ahead.begin(),
             in_flight: &mut in_flight,
         };
-        let sending = relay::send(session, head, &mut answer, self.signing.as_ref());
+        let sending = relay::send(session, head, &mut answer, signed);
         let sent = timeout(time, pin!(sending)).await;
         let (awaits_core, since) = (answer.awaits_core, answer.since);
         drop(answer);

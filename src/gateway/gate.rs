@@ -1,6 +1,7 @@
 //! The life of one request: head, decision, forwarding or the gateway's own answer, report.
 
 use super::{
+    answer_signature::AnswerSignatures,
     arrival::{Arrival, peer_of},
     closing::Closing,
     delivery::{await_written, cut_of, end_request},
@@ -88,7 +89,7 @@ impl Gate {
         let mut server_options = HttpServerOptions::default();
         server_options.h2_idle_timeout = Some(settings.keepalive);
         let overload = Overload::new(settings.limits.overload_delay, Arc::clone(&telemetry));
-        let signing = settings.response_signing;
+        let signatures = settings.response_signing.map(AnswerSignatures::new);
         let closing = Arc::new(Closing::default());
         Self {
             current,
@@ -96,12 +97,12 @@ impl Gate {
                 clock.clone(),
                 Arc::clone(&telemetry),
                 settings.hsts.and_then(strict_transport_security),
+                signatures,
             ),
-            responder: Responder::new(settings.system, signing.clone()),
+            responder: Responder::new(settings.system),
             forwarder: Forwarder::new(
                 Upstream::new(settings.assertion_signer, clock, Arc::clone(&telemetry)),
                 &settings.limits,
-                signing,
                 Arc::clone(&store),
                 telemetry,
                 Arc::clone(&closing),

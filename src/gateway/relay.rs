@@ -4,7 +4,7 @@
 //! on ([`super::read_ahead`]).
 
 use super::{
-    answer_signature::sign,
+    answer_signature::SignedAnswer,
     caller_watch::{unanswered, work_for},
     core_head::is_bodiless,
     failure,
@@ -12,7 +12,7 @@ use super::{
     sca_link::ScaLinkWriter,
     upstream::{BodyPart, CoreBody},
 };
-use crate::{clock::Stopwatch, signing::AnswerSigning, upstreams::InFlightRequest};
+use crate::{clock::Stopwatch, upstreams::InFlightRequest};
 use bytes::Bytes;
 use http::{header, response::Parts};
 use pingora::{Error, Result, prelude::timeout, protocols::http::ServerSession as Session};
@@ -129,7 +129,7 @@ impl AnswerBody<'_> {
     }
 }
 
-/// Sends an answer to the caller, signed if that is configured.
+/// Sends an answer to the caller.
 ///
 /// # Errors
 /// The client or the core failed, or signing failed.
@@ -137,11 +137,11 @@ pub(super) async fn send(
     session: &mut Session,
     head: Parts,
     body: &mut AnswerBody<'_>,
-    signing: Option<&AnswerSigning>,
+    signed: Option<SignedAnswer<'_>>,
 ) -> Result<()> {
-    match signing {
+    match signed {
         None => pass(session, head, body).await,
-        Some(signing) => hold(session, head, body, signing).await,
+        Some(signed) => hold(session, head, body, signed).await,
     }
 }
 
@@ -182,7 +182,7 @@ async fn hold(
     session: &mut Session,
     mut head: Parts,
     body: &mut AnswerBody<'_>,
-    signing: &AnswerSigning,
+    signed: SignedAnswer<'_>,
 ) -> Result<()> {
     let mut held = Vec::new();
     loop {
@@ -191,7 +191,7 @@ async fn hold(
         if part.is_last {
             break;
         }
-        if held.len() > signing.body_limit {
+        if held.len() > signed.body_limit() {
             write_head(session, head).await?;
             let part = CallerPart {
                 bytes: Some(held.into()),
@@ -206,12 +206,13 @@ async fn hold(
         head.headers
             .insert(header::CONTENT_LENGTH, held.len().into());
     }
-    if held.len() <= signing.body_limit {
-        sign(&signing.signer, &mut head.headers, &held)?;
+    let held = Bytes::from(held);
+    if held.len() <= signed.body_limit() {
+        signed.sign(&mut head.headers, &held).await?;
     }
     write_head(session, head).await?;
     if !bodiless && !held.is_empty() {
-        let body = session.write_response_body(held.into(), true).await;
+        let body = session.write_response_body(held, true).await;
         body.map_err(Error::into_down)?;
     }
     Ok(())

@@ -2,13 +2,10 @@
 
 use super::{
     answer_head::{AnswerContext, write_common_headers, write_quota_headers},
-    answer_signature, error_body, request_body,
+    error_body, request_body,
     sca_link::links_object,
 };
-use crate::{
-    interface::{Reason, Refusal, openapi::page::Document},
-    signing::AnswerSigning,
-};
+use crate::interface::{Reason, Refusal, openapi::page::Document};
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, header, response::Parts};
 use pingora::{Error, ErrorType, OrErr, Result, protocols::http::ServerSession as Session};
@@ -29,13 +26,12 @@ const DRAIN_BYTES: usize = 256 * 1024;
 #[derive(Debug)]
 pub(super) struct Responder {
     system: String,
-    signing: Option<AnswerSigning>,
 }
 
 impl Responder {
-    /// Creates a responder for this `system` (ERR-1), which signs answers if that is configured (SIG-12).
-    pub(super) const fn new(system: String, signing: Option<AnswerSigning>) -> Self {
-        Self { system, signing }
+    /// Creates a responder for this `system` (ERR-1).
+    pub(super) const fn new(system: String) -> Self {
+        Self { system }
     }
 
     /// Refuses a request whose head was not read (ERR-8). Its end is unknown, so the connection ends with the answer.
@@ -47,11 +43,8 @@ impl Responder {
         context: &AnswerContext<'_>,
     ) -> Result<()> {
         let body = Bytes::from(error_body::of(refusal, id, &self.system, None).to_string());
-        let mut head = head(refusal, context, body.len())?;
+        let head = head(refusal, context, body.len())?;
         session.set_keepalive(None);
-        if let Some(signing) = &self.signing {
-            answer_signature::sign(&signing.signer, &mut head.headers, &body)?;
-        }
         send(session, head, Some(body)).await
     }
 
@@ -82,9 +75,9 @@ impl Responder {
         }
         // An answer to HEAD has no body, but the HTTP/2 library would send one.
         let bodiless = session.req_header().method == Method::HEAD;
-        if let Some(signing) = &self.signing {
-            let signed: &[u8] = if bodiless { &[] } else { &body };
-            answer_signature::sign(&signing.signer, &mut head.headers, signed)?;
+        let body = if bodiless { Bytes::new() } else { body };
+        if let Some(signed) = context.signed(head.status) {
+            signed.sign(&mut head.headers, &body).await?;
         }
         send(session, head, (!bodiless).then_some(body)).await?;
         if unread && !lost {
@@ -126,8 +119,8 @@ impl Responder {
         let body = Bytes::from(json!({ "_links": links_object(href) }).to_string());
         let mut head = json_head(StatusCode::OK, body.len());
         write_common_headers(&mut head, context)?;
-        if let Some(signing) = &self.signing {
-            answer_signature::sign(&signing.signer, &mut head.headers, &body)?;
+        if let Some(signed) = context.signed(head.status) {
+            signed.sign(&mut head.headers, &body).await?;
         }
         send(session, head, Some(body)).await
     }

@@ -26,11 +26,6 @@ const PARTLY: &[(&str, &str)] = &[
     ),
     ("HTTP-4", "parameters that resemble charset"),
     ("HTTP-9", "the deadline of a connection's first byte"),
-    ("TLS-3", "the QWAC only after the signature, and its budget"),
-    (
-        "SIG-12",
-        "refusals before the signature verified stay unsigned",
-    ),
     ("CRT-1", "lengths in DER in their shortest form"),
     ("CRT-8", "bundles of EU trusted lists"),
     ("SCA-19", "bindings that move with a TPP's new identity"),

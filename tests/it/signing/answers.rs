@@ -2,8 +2,11 @@
 //! of its own.
 
 use super::parts;
-use crate::harness::{Answer, Call, Gate, Protocol, Reply, accepted, world};
-use portvakt::clock::{Clock, Timestamp};
+use crate::harness::{Answer, Call, Connection, Gate, Protocol, Reply, accepted, world};
+use portvakt::{
+    clock::{Clock, Timestamp},
+    tools::tpp::SignedRequest,
+};
 use std::{path::Path, process::Command};
 use tempfile::TempDir;
 
@@ -72,8 +75,6 @@ fn the_gateways_own_answers() {
         (Call::new("POST", "/v1/consents"), 200),
         (Call::accounts().without("PSU-ID"), 401),
         (Call::payment().json("{"), 400),
-        (Call::accounts().at("/v1/nothing"), 404),
-        (Call::accounts().with("Accept", "text/html"), 406),
     ];
     for (call, status) in table {
         for protocol in Protocol::ALL {
@@ -88,6 +89,88 @@ fn the_gateways_own_answers() {
     assert!(fits, "{said}");
     let [_, _, headers, _] = parts(answer.header("signature").unwrap());
     assert_eq!(headers, "date digest");
+}
+
+/// A signature costs more than the rest of a refusal, and is bought by a signature only.
+//= SIG-12 refused
+#[test]
+fn a_stranger_gets_no_signature() {
+    let gate = gate("");
+    let observed = Gate::builder()
+        .line("response_signing: {certificate: bank.pem, key: bank.key}")
+        .line("observe: {checks: [signature]}")
+        .file("bank.pem", world().both.issued.pem.clone())
+        .private_file("bank.key", world().both.issued.key_pem.clone())
+        .start();
+    let forged = || {
+        Call::accounts()
+            .altered(|request| request.set_header("TPP-Redirect-URI", "https://elsewhere.example/"))
+    };
+    let stranger = |request: &mut SignedRequest| {
+        request.set_header("TPP-Signature-Certificate", "AAAA");
+    };
+    let table = [
+        (&gate, Call::accounts().at("/v1/nothing"), 404),
+        (&gate, Call::new("PATCH", "/v1/accounts"), 405),
+        (&gate, Call::accounts().with("Accept", "text/html"), 406),
+        (&gate, Call::accounts().off_by(-90), 400),
+        (&gate, Call::accounts().altered(stranger), 400),
+        (&gate, forged(), 400),
+        (&gate, Call::payment().by(&world().aisp), 403),
+        (&observed, forged(), 200),
+    ];
+    for (gate, call, status) in table {
+        for protocol in Protocol::ALL {
+            let answer = gate.send(&call, protocol);
+            assert_eq!(answer.status, status, "{:?}", answer.json());
+            assert!(is_unsigned(&answer), "{status}");
+        }
+    }
+    // A request whose head cannot be read.
+    let mut connection = Connection::open(&gate);
+    connection
+        .send(b"GET /v1/accounts HTTP/9.9\r\n\r\n")
+        .unwrap();
+    assert!(is_unsigned(&connection.answer("GET").unwrap()));
+}
+
+/// Answers to overload and to what a caller leaves out are unsigned, the core's too, although the caller is known.
+//= SIG-12 refused
+#[test]
+fn answers_about_load_are_unsigned() {
+    let gate = gate("");
+    for status in [408, 429, 431, 503] {
+        gate.upstream().reply(Reply::json(status, "{}"));
+        for protocol in Protocol::ALL {
+            let answer = gate.send(&Call::accounts(), protocol);
+            assert_eq!(answer.status, status);
+            assert!(is_unsigned(&answer), "{status}");
+        }
+    }
+    gate.upstream().reply(Reply::json(200, "{}"));
+    let call = Call::balances();
+    let answers: Vec<_> = (0..5).map(|_| gate.send(&call, Protocol::Http1)).collect();
+    answers[..4].iter().for_each(holds);
+    assert_eq!(answers[4].status, 429);
+    assert!(is_unsigned(&answers[4]));
+}
+
+/// More answers at once than threads that sign: each is signed, none is refused.
+//= SIG-12 accepted
+#[test]
+fn answers_wait_for_their_signature() {
+    let gate = gate("");
+    std::thread::scope(|scope| {
+        for number in 0..16 {
+            let gate = &gate;
+            scope.spawn(move || {
+                let protocol = Protocol::ALL[number % 2];
+                for call in [Call::accounts(), Call::payment().json("{")] {
+                    holds(&gate.send(&call, protocol));
+                }
+            });
+        }
+    });
 }
 
 //= SIG-12 accepted
