@@ -5,6 +5,7 @@ use crate::{
     config::{ConfigFaults, Settings},
     gateway::{self, Checked, Inherited, Ports, StartFault, StartFaults, Startup},
     telemetry,
+    terminal::{self, Terminal},
     tools::{
         audit::{self, AuditCommand, AuditToolFault},
         cert::{self, CertArgs},
@@ -159,40 +160,38 @@ pub fn run(cli: &Cli) -> ExitCode {
             with_settings(config, |settings| say(&format!("{:#}", settings.openapi())))
         }
         Command::Explain(args) => {
-            match explain::run(args, Clock::System.now(), &mut io::stdout().lock()) {
+            match explain::run(args, Clock::System.now(), &mut Terminal::output()) {
                 Ok(status) => status,
                 Err(ExplainFault::Config(faults)) => bad_configuration(&faults),
                 Err(fault) => unusable(&fault),
             }
         }
         Command::Cert(args) => {
-            let judged = cert::run(args, Clock::System.now(), &mut io::stdout().lock());
+            let judged = cert::run(args, Clock::System.now(), &mut Terminal::output());
             judged.unwrap_or_else(|fault| unusable(&fault))
         }
         Command::Observe(command) => {
-            let reported = observe::run(command, &mut io::stdout().lock());
+            let reported = observe::run(command, &mut Terminal::output());
             reported.unwrap_or_else(|fault| unusable(&fault))
         }
-        Command::Psu(command) => {
-            match psu::run(command, &Clock::System, &mut io::stderr().lock()) {
-                Ok(status) => status,
-                Err(PsuFault::Config(faults)) => bad_configuration(&faults),
-                Err(fault) => unusable(&fault),
-            }
-        }
+        Command::Psu(command) => match psu::run(command, &Clock::System, &mut Terminal::errors()) {
+            Ok(status) => status,
+            Err(PsuFault::Config(faults)) => bad_configuration(&faults),
+            Err(fault) => unusable(&fault),
+        },
         Command::Sca(command) => {
-            match sca::run(command, Clock::System.now(), &mut io::stdout().lock()) {
+            match sca::run(command, Clock::System.now(), &mut Terminal::output()) {
                 Ok(status) => status,
                 Err(ScaFault::Config(faults)) => bad_configuration(&faults),
                 Err(fault) => unusable(&fault),
             }
         }
         Command::Register(command) => {
-            let shown = register::run(command, Clock::System.now(), &mut io::stdout().lock());
+            let shown = register::run(command, Clock::System.now(), &mut Terminal::output());
             shown.unwrap_or_else(|fault| unusable(&fault))
         }
         Command::State(command) => {
-            match state::run(command, Clock::System.now(), &mut io::stdout().lock()) {
+            match state::run(command, Clock::System.now(), &mut Terminal::output()) {
                 Ok(status) => status,
                 Err(StateFault::Config(faults)) => bad_configuration(&faults),
                 Err(fault) => unusable(&fault),
@@ -200,7 +199,7 @@ pub fn run(cli: &Cli) -> ExitCode {
         }
         Command::Audit(command) => audited(command),
         Command::Report(args) => report(args),
-        Command::Completions { shell } => written(io::stdout().write_all(&completions(*shell))),
+        Command::Completions { shell } => written(Terminal::data().write_all(&completions(*shell))),
         Command::Man { folder } => written(write_manual(folder)),
         Command::Tpp(command) => act_as_tpp(command),
     }
@@ -208,7 +207,7 @@ pub fn run(cli: &Cli) -> ExitCode {
 
 fn act_as_tpp(command: &TppCommand) -> ExitCode {
     let now = Clock::System.now().system_time();
-    match tpp::run(command, now, &mut io::stdout()) {
+    match tpp::run(command, now, &mut Terminal::data()) {
         Ok(status) => status,
         Err(fault) => {
             fail(&fault);
@@ -225,7 +224,7 @@ fn with_settings(config: &Path, run: impl FnOnce(Settings) -> ExitCode) -> ExitC
 }
 
 fn audited(command: &AuditCommand) -> ExitCode {
-    match audit::run(command, &mut io::stdout().lock()) {
+    match audit::run(command, &mut Terminal::output()) {
         Ok(status) => status,
         Err(AuditToolFault::Config(faults)) => bad_configuration(&faults),
         Err(fault) => unusable(&fault),
@@ -233,7 +232,7 @@ fn audited(command: &AuditCommand) -> ExitCode {
 }
 
 fn report(args: &ReportArgs) -> ExitCode {
-    match report::run(args, &mut io::stdout().lock(), &mut io::stderr().lock()) {
+    match report::run(args, &mut Terminal::output(), &mut Terminal::errors()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => unusable(&fault),
     }
@@ -286,7 +285,7 @@ fn check_start(config: &Path, settings: Settings, ports: Ports, strict: bool) ->
         Err(faults) => return cannot_start(&faults),
     };
     for warning in checked.warnings() {
-        let _ = writeln!(io::stderr(), "warning: {warning}");
+        terminal::complain("warning", warning);
     }
     let snapshot = &checked.settings().reloadable.snapshot;
     let said = say(&format!(
@@ -309,7 +308,10 @@ fn cannot_start(faults: &StartFaults) -> ExitCode {
 }
 
 fn bad_configuration(faults: &ConfigFaults) -> ExitCode {
-    let _ = writeln!(io::stderr(), "{faults}");
+    let mut errors = Terminal::errors();
+    for fault in faults {
+        let _ = errors.line(fault);
+    }
     ExitCode::from(UNUSABLE)
 }
 
@@ -331,7 +333,7 @@ fn write_manual(folder: &Path) -> io::Result<()> {
 }
 
 fn say(text: &str) -> ExitCode {
-    written(writeln!(io::stdout(), "{text}"))
+    written(writeln!(Terminal::output(), "{text}"))
 }
 
 fn written(result: io::Result<()>) -> ExitCode {
@@ -342,7 +344,7 @@ fn written(result: io::Result<()>) -> ExitCode {
 }
 
 fn fail(fault: &dyn std::error::Error) -> ExitCode {
-    let _ = writeln!(io::stderr(), "portvakt: {fault}");
+    terminal::complain("portvakt", fault);
     ExitCode::FAILURE
 }
 

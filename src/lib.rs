@@ -13,6 +13,8 @@
 
 // Time as a value; the only module that reads the machine's clocks.
 pub mod clock;
+// The standard streams, escaped.
+pub mod terminal;
 // Files of keys and of state, readable by their owner only.
 pub mod private_file;
 // The interface as data and pure rules.

@@ -12,7 +12,8 @@ use axum::extract::{ConnectInfo, DefaultBodyLimit, Request, State};
 use axum::http::{HeaderMap, Response, StatusCode, header, request::Parts};
 use axum::routing::get;
 use portvakt::clock::Clock;
-use std::io::{self, Write};
+use portvakt::terminal::{Terminal, complain};
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -132,7 +133,7 @@ pub(crate) fn run(args: &CoreArgs) -> Result<(), Box<dyn std::error::Error>> {
     runtime.block_on(async {
         let listener = TcpListener::bind(args.listen).await?;
         let address = listener.local_addr()?;
-        writeln!(io::stdout().lock(), "core listening on http://{address}")?;
+        writeln!(Terminal::output(), "core listening on http://{address}")?;
         tokio::spawn(run_batches(Arc::clone(&core)));
         tokio::spawn(end_what_is_open(Arc::clone(&core)));
         let service = router(core).into_make_service_with_connect_info::<SocketAddr>();
@@ -248,7 +249,7 @@ async fn answer(State(core): State<Arc<Core>>, request: Request) -> Response<Bod
     let caller = match core.caller(&head, &body).await {
         Ok(caller) => caller,
         Err(fault) => {
-            eprintln!("portvakt-sandbox: refused: {fault}");
+            complain("portvakt-sandbox", format_args!("refused: {fault}"));
             let text = format!("This core answers the gateway alone: {fault}.");
             return reply(error(403, "FORBIDDEN", &text));
         }
@@ -291,7 +292,10 @@ async fn run_batches(core: Arc<Core>) {
     loop {
         let ran = core.bank().atomically::<_, BankFault>(Bank::run_if_due);
         if let Err(fault) = ran {
-            eprintln!("portvakt-sandbox: the batch did not run: {fault}");
+            complain(
+                "portvakt-sandbox",
+                format_args!("the batch did not run: {fault}"),
+            );
         }
         tokio::time::sleep(LOOK).await;
     }
@@ -301,7 +305,10 @@ async fn run_batches(core: Arc<Core>) {
 async fn end_what_is_open(core: Arc<Core>) {
     loop {
         if let Err(fault) = ending::recover(&core).await {
-            eprintln!("portvakt-sandbox: approvals cannot be read: {fault}");
+            complain(
+                "portvakt-sandbox",
+                format_args!("approvals cannot be read: {fault}"),
+            );
         }
         tokio::time::sleep(LOOK).await;
     }

@@ -6,9 +6,9 @@
 
 use portvakt::clock::Stopwatch;
 use portvakt::config::Settings;
-use portvakt::tools::tpp::SignedRequest;
-use portvakt::tools::tpp::TppFault;
-use std::io::{self, IsTerminal};
+use portvakt::terminal::Terminal;
+use portvakt::tools::tpp::{SignedRequest, TppFault};
+use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -153,7 +153,7 @@ enum DemoFault {
 
 /// Plays every scene; then, unless told otherwise, keeps gateway and core up until it is interrupted.
 pub(crate) fn run(args: &DemoArgs) -> Result<(), Box<dyn std::error::Error>> {
-    let mut out = io::stdout();
+    let mut out = Terminal::output();
     let mut report = Report::new(out.is_terminal(), &mut out);
     report.title("Portvakt, a gateway for PSD2 interfaces: a demo\n")?;
     prepare_certificates(&args.certs, &mut report)?;

@@ -4,6 +4,7 @@
 //! not here: any decision on a request.
 
 use clap::{Parser, Subcommand};
+use portvakt::terminal::complain;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use time::OffsetDateTime;
@@ -56,7 +57,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => {
-            eprintln!("portvakt-sandbox: {fault}");
+            complain("portvakt-sandbox", fault);
             ExitCode::FAILURE
         }
     }

@@ -4,6 +4,7 @@
 //! Deliberately not kept: the keys of the CAs. To change one certificate, make the whole PKI anew; it takes seconds.
 
 use portvakt::development_pki::{Ca, CaSpec, Issued, Key, LeafSpec, PkiFault, QcType, Role};
+use portvakt::terminal::Terminal;
 use rsa::pkcs8::{EncodePrivateKey, LineEnding};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -37,7 +38,7 @@ pub(crate) fn run(
     };
     let table = fs::read_to_string(out.join(MARKER))?;
     writeln!(
-        io::stdout().lock(),
+        Terminal::output(),
         "development PKI in {} {verb}\n\n{table}",
         out.display()
     )?;

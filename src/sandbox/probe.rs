@@ -8,6 +8,7 @@ use axum::http::{Method, Uri};
 use portvakt::interface::operations::{Catalogue, Environment, Lookup, Sca, builtin};
 use portvakt::interface::path::Target;
 use portvakt::signing::{AssertionKey, AssertionSigner};
+use portvakt::terminal::{Terminal, complain};
 use std::cell::RefCell;
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -140,7 +141,7 @@ pub(crate) fn run(args: &ProbeArgs) -> ExitCode {
         Ok(0) => ExitCode::SUCCESS,
         Ok(_) => ExitCode::from(TO_MEND),
         Err(fault) => {
-            eprintln!("portvakt-sandbox probe: {fault}");
+            complain("portvakt-sandbox probe", fault);
             ExitCode::from(NOT_MADE)
         }
     }
@@ -162,7 +163,7 @@ fn probe(args: &ProbeArgs) -> Result<usize, ProbeFault> {
     let mut checks = assertion::checks(&session);
     checks.extend(endurance::checks(&session));
     checks.extend(answers::checks(&session));
-    let mut out = io::stdout().lock();
+    let mut out = Terminal::output();
     match args.json {
         true => writeln!(out, "{:#}", report::json(&args.core, &checks))?,
         false => write!(out, "{}", report::written(&args.core, &checks))?,

@@ -2,15 +2,13 @@
 //!
 //! Invariant: nothing is changed. Deliberately not here: the erasure of a PSU ([`super::psu`]).
 
-use super::{
-    input::{self, InputFault},
-    visible::tame,
-};
+use super::input::{self, InputFault};
 use crate::{
     audit::{self, AuditFault, Checkpoint, Found, Wanted},
     config::{ConfigFaults, Settings},
     interface::{Reason, headers::PsuId},
     state::{Known, OpenFault, StateStore},
+    terminal::tame,
 };
 use clap::{Args, Subcommand};
 use std::{

@@ -26,20 +26,6 @@ pub(super) fn visible(bytes: &[u8]) -> String {
     shown
 }
 
-/// Escapes control characters of external text, which could move the cursor or colour the terminal; letters of all scripts stay
-/// readable.
-pub(super) fn tame(text: &str) -> String {
-    let tamed = |letter: char| match letter {
-        // Direction overrides can disguise text.
-        '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-            letter.escape_unicode().to_string()
-        }
-        _ if letter.is_control() => letter.escape_default().to_string(),
-        _ => letter.to_string(),
-    };
-    text.chars().map(tamed).collect()
-}
-
 fn ends_line(rest: &[u8]) -> bool {
     match rest {
         [b' ', next, ..] => matches!(next, b' ' | b'\r' | b'\n'),
@@ -65,9 +51,5 @@ mod tests {
         for (bytes, shown) in table {
             assert_eq!(visible(bytes), shown);
         }
-        assert_eq!(
-            tame("Pr\u{f8}ve\n\u{1b}[31m\u{202e}"),
-            "Pr\u{f8}ve\\n\\u{1b}[31m\\u{202e}"
-        );
     }
 }

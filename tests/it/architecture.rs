@@ -9,7 +9,7 @@ mod lexer;
 mod pauses;
 
 use imports::{Files, files_that_name, imports};
-use lexer::lines_without_tests;
+use lexer::{Token, lines_without_tests, tokens};
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     fs,
@@ -17,8 +17,9 @@ use std::{
 };
 
 /// The folders and files of `src`, lowest first: each imports only those before it.
-const LAYERS: [&str; 18] = [
+const LAYERS: [&str; 19] = [
     "clock",
+    "terminal",
     "private_file",
     "development_pki",
     "interface",
@@ -53,6 +54,11 @@ fn a_layer_imports_only_those_below_it() {
 #[test]
 fn only_gateway_and_upstreams_know_pingora() {
     assert_eq!(pingora_outside_gateway(&sources()), [""; 0]);
+}
+
+#[test]
+fn only_the_terminal_writes_to_one() {
+    assert_eq!(other_ways_to_a_terminal(&sources()), [""; 0]);
 }
 
 #[test]
@@ -96,6 +102,31 @@ fn pingora_outside_gateway(files: &Files) -> Vec<String> {
     let mut found = files_that_name(files, "pingora");
     found.retain(|file| !file.starts_with("gateway/") && !file.starts_with("upstreams/"));
     found
+}
+
+/// Files that reach a standard stream in another way than by `Terminal`, which escapes control characters. The logs are lines of JSON.
+fn other_ways_to_a_terminal(files: &Files) -> Vec<String> {
+    let names = |text: &str| {
+        let tokens = tokens(text);
+        tokens.iter().enumerate().any(|(at, token)| {
+            let before = at.checked_sub(1).map(|at| &tokens[at]);
+            let is_macro = tokens.get(at + 1) == Some(&Token::Sign('!'))
+                && ["print", "println", "eprint", "eprintln", "dbg"]
+                    .iter()
+                    .any(|name| token.is(name));
+            // `.stdout` is a member of a child process.
+            let is_stream =
+                before != Some(&Token::Sign('.')) && (token.is("stdout") || token.is("stderr"));
+            is_macro || is_stream
+        })
+    };
+    let exempt = ["terminal.rs", "telemetry/sink.rs"];
+    let is_test = |file: &str| file.ends_with("tests.rs") || file.contains("tests/");
+    let programs = files
+        .iter()
+        .filter(|(file, _)| !exempt.contains(&file.as_str()) && !is_test(file));
+    let found = programs.filter(|(_, text)| names(text));
+    found.map(|(file, _)| file.clone()).collect()
 }
 
 /// The shortest circle of imports through each file, as `a.rs b.rs c.rs`, where the first file imports the second and the last the
@@ -265,6 +296,27 @@ fn one_line_breaks_the_rule_of_pingora() {
         let found = pingora_outside_gateway(&planted("trust/chain.rs", line));
         assert_eq!(found, [""; 0], "{line}");
     }
+}
+
+#[test]
+fn one_line_finds_another_way_to_a_terminal() {
+    for line in [
+        "fn f() { println!(\"x\"); }",
+        "fn f() { std::eprint !(\"x\"); }",
+        "use std::io::stdout; fn f() { stdout().lock(); }",
+    ] {
+        let files = planted("trust/name.rs", line);
+        assert_eq!(
+            other_ways_to_a_terminal(&files),
+            ["trust/name.rs"],
+            "{line}"
+        );
+    }
+    let harmless = "fn f(child: Child) { child.stdout.take(); } // println!()";
+    assert_eq!(
+        other_ways_to_a_terminal(&planted("trust/name.rs", harmless)),
+        [""; 0]
+    );
 }
 
 #[test]

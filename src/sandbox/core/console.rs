@@ -15,6 +15,7 @@ use axum::http::request::Parts;
 use axum::http::{Method, Response, StatusCode};
 use maud::{Markup, html};
 use percent_encoding::percent_decode_str;
+use portvakt::terminal::complain;
 use std::sync::Arc;
 
 /// The most customers, payments and bookings on the page, the newest first.
@@ -40,7 +41,7 @@ pub(super) async fn show(State(core): State<Arc<Core>>, request: Request) -> Res
     let (ran, tables, next) = match shown {
         Ok(shown) => shown,
         Err(fault) => {
-            eprintln!("portvakt-sandbox: {fault}");
+            complain("portvakt-sandbox", fault);
             return page(html! { p role="alert" { "The ledger cannot be read." } })
                 .answer(StatusCode::INTERNAL_SERVER_ERROR);
         }

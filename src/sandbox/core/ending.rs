@@ -10,6 +10,7 @@ use super::Core;
 use super::bank::{Bank, BankFault};
 use super::control::{ControlFault, EXPIRED};
 use super::psu::in_context;
+use portvakt::terminal::complain;
 use rusqlite::{OptionalExtension, Row, params};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -140,13 +141,16 @@ pub(super) async fn finish(core: &Core, request: &RequestKey) -> Result<Option<S
         } = &ending.approval;
         match core.control.withdraw(tpp, *psu, *agreement).await {
             Err(fault) if !fault.is_final() => {
-                eprintln!("portvakt-sandbox: a withdrawal waits for the gateway");
+                complain("portvakt-sandbox", "a withdrawal waits for the gateway");
             }
             // Of a repeated call, or of a consent that the gateway had no longer: there is none, as the PSU wants.
             Ok(_) => core.bank().move_ending(request, Step::Ended)?,
             // Nothing was withdrawn, and a repetition would not help: the bank's staff must know.
             Err(fault) => {
-                eprintln!("portvakt-sandbox: the gateway withdrew nothing: {fault}");
+                complain(
+                    "portvakt-sandbox",
+                    format_args!("the gateway withdrew nothing: {fault}"),
+                );
                 core.bank().move_ending(request, Step::Ended)?;
             }
         }
@@ -159,7 +163,10 @@ pub(super) async fn recover(core: &Core) -> Result<(), Stopped> {
     let open = core.bank().open_endings();
     for request in open? {
         if let Err(fault) = finish(core, &request).await {
-            eprintln!("portvakt-sandbox: an approved SCA has not ended yet: {fault}");
+            complain(
+                "portvakt-sandbox",
+                format_args!("an approved SCA has not ended yet: {fault}"),
+            );
         }
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! Logs the requests from the gateway, so that a demo can show them.
 
 use axum::http::HeaderMap;
+use portvakt::terminal::complain;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::fs::{File, OpenOptions};
@@ -60,7 +61,10 @@ impl Journal {
             Err(poisoned) => poisoned.into_inner().write_all(line.as_bytes()),
         };
         if let Err(fault) = written {
-            eprintln!("portvakt-sandbox: the request log cannot be written: {fault}");
+            complain(
+                "portvakt-sandbox",
+                format_args!("the request log cannot be written: {fault}"),
+            );
         }
     }
 }

@@ -7,6 +7,7 @@ use super::answers::{accounts, baskets, contact, payments, sandbox};
 use super::bank::{Bank, BankFault};
 use super::caller::Caller;
 use percent_encoding::percent_decode_str;
+use portvakt::terminal::complain;
 use serde_json::{Value, json};
 
 /// The segments at each `{}` of the pattern, in order, decoded (HTTP-10).
@@ -157,7 +158,7 @@ pub(super) fn answer(asked: &Asked<'_>, bank: &Bank) -> Answer {
             return match bank.atomically(|bank| answers(asked, &ids, bank)) {
                 Ok(answer) | Err(Stop::Refused(answer)) => answer,
                 Err(Stop::Broken(fault)) => {
-                    eprintln!("portvakt-sandbox: {fault}");
+                    complain("portvakt-sandbox", fault);
                     error(500, "SYSTEM_ERROR", "The simulated bank cannot answer.")
                 }
             };

@@ -8,6 +8,8 @@
 
 // The subject of the SCA.
 mod subject;
+// The steps.
+mod stage;
 // Contexts and approvals.
 mod approval;
 // The pages for the PSU, and their texts.
@@ -26,7 +28,9 @@ use axum::body::Body;
 use axum::extract::rejection::{FormRejection, QueryRejection};
 use axum::extract::{Query, State};
 use axum::http::{HeaderMap, Response, StatusCode, header};
+use portvakt::terminal::complain;
 use std::sync::Arc;
+pub(super) use stage::Stage;
 use subject::Subject;
 use views::{View, notice};
 use words::Words;
@@ -68,32 +72,6 @@ const NOT_THE_PAYER: Failure = Failure {
     code: "PSU_CREDENTIALS_INVALID",
     message: "Somebody else than the payer authenticated.",
 };
-
-/// The page that a form stands on, with the answers of earlier pages.
-#[derive(Clone, Debug)]
-pub(super) enum Stage {
-    /// The number.
-    Identify,
-    /// The bank's app was asked to confirm.
-    App {
-        /// The number.
-        identity: String,
-        /// When, in seconds of Unix time.
-        since: u64,
-    },
-    /// The context.
-    Context {
-        /// The number.
-        identity: String,
-    },
-    /// The approval.
-    Approve {
-        /// The number.
-        identity: String,
-        /// The chosen context, by its value.
-        context: String,
-    },
-}
 
 /// The fields of a form, in order. Names may repeat.
 #[derive(Debug, serde::Deserialize)]
@@ -378,12 +356,12 @@ fn explain(language: Language, stopped: Stopped) -> Response<Body> {
             }
         }
         Stopped::Control(fault) => {
-            eprintln!("portvakt-sandbox: {fault}");
+            complain("portvakt-sandbox", fault);
             let status = StatusCode::BAD_GATEWAY;
             notice(language, status, words.gateway_title, words.gateway)
         }
         Stopped::Bank(fault) => {
-            eprintln!("portvakt-sandbox: {fault}");
+            complain("portvakt-sandbox", fault);
             let status = StatusCode::INTERNAL_SERVER_ERROR;
             notice(language, status, words.gateway_title, words.broken)
         }

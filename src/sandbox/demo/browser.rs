@@ -4,11 +4,9 @@
 //! scripts, cookies and many pages: a few must be enough.
 
 use super::form::Form;
+use portvakt::terminal::Terminal;
 use portvakt::tools::tpp::{CallOptions, SignedRequest, TppAnswer, call};
-use std::{
-    io::{self, Write as _},
-    time::Duration,
-};
+use std::{io::Write as _, time::Duration};
 
 /// The most pages until the browser is sent to the TPP.
 const PAGES: usize = 8;
@@ -44,7 +42,7 @@ pub(crate) fn run(args: &ApproveArgs) -> Result<(), Box<dyn std::error::Error>> 
         .build()?;
     let visited = runtime.block_on(approve(&args.link, &args.identity));
     match (visited.redirect, visited.fault) {
-        (Some(redirect), None) => writeln!(io::stdout().lock(), "{redirect}")?,
+        (Some(redirect), None) => writeln!(Terminal::output(), "{redirect}")?,
         (_, fault) => {
             let pages = visited.lines.join("\n  ");
             return Err(format!("{}\n  {pages}", fault.unwrap_or_default()).into());

@@ -7,6 +7,7 @@ use super::browser::Visited;
 use super::play::{Answered, Played};
 use super::programs::DemoSetup;
 use super::scenes::{Expected, Scene};
+use portvakt::terminal::Terminal;
 use serde_json::Value;
 use std::env;
 use std::io::{self, Write};
@@ -27,7 +28,7 @@ const TELLING: [&str; 3] = ["ratelimit", "ratelimit-policy", "retry-after"];
 
 /// Writes the demo's story.
 pub(super) struct Report<'a> {
-    out: &'a mut dyn Write,
+    out: Terminal<&'a mut dyn Write>,
     colours: bool,
     in_line: bool,
 }
@@ -47,7 +48,7 @@ impl<'a> Report<'a> {
         let refused = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = env::var_os("TERM").is_none_or(|term| term == "dumb");
         Self {
-            out,
+            out: Terminal::new(out),
             colours: is_terminal && !refused && !dumb,
             in_line: false,
         }
@@ -58,8 +59,7 @@ impl<'a> Report<'a> {
     }
 
     pub(super) fn title(&mut self, text: &str) -> io::Result<()> {
-        let text = self.inked(Ink::Title, text);
-        self.line(&text)
+        self.inked("", Ink::Title, text)
     }
 
     /// Begins a longer step; [`Report::end`] ends it.
@@ -108,8 +108,7 @@ impl<'a> Report<'a> {
             Ok(answer) => self.answer(answer, scene, played)?,
         }
         if !good {
-            let text = self.inked(Ink::Bad, &expectation(scene.expected));
-            self.line(&format!("{INDENT}{text}"))?;
+            self.inked(INDENT, Ink::Bad, &expectation(scene.expected))?;
         }
         self.line("")
     }
@@ -133,19 +132,18 @@ impl<'a> Report<'a> {
             let fault = visited.fault.as_deref();
             let text =
                 fault.unwrap_or("expected: a redirect to the TPP that says all that it must");
-            let text = self.inked(Ink::Bad, text);
-            self.line(&format!("{INDENT}{text}"))?;
+            self.inked(INDENT, Ink::Bad, text)?;
         }
         self.line("")
     }
 
     fn heading(&mut self, number: usize, good: bool, title: &str) -> io::Result<()> {
-        let mark = match good {
-            true => self.inked(Ink::Good, "✓"),
-            false => self.inked(Ink::Bad, "✗"),
-        };
-        let title = self.inked(Ink::Title, title);
-        self.line(&format!("{number:>2} {mark} {title}"))
+        write!(self.out, "{number:>2} ")?;
+        match good {
+            true => self.ink(Ink::Good, "✓")?,
+            false => self.ink(Ink::Bad, "✗")?,
+        }
+        self.inked(" ", Ink::Title, title)
     }
 
     /// The request at the core comes first, if there is one: that is the order of events.
@@ -209,8 +207,7 @@ impl<'a> Report<'a> {
 
     pub(super) fn summary(&mut self, good: usize, all: usize) -> io::Result<()> {
         let ink = if good == all { Ink::Good } else { Ink::Bad };
-        let text = self.inked(ink, &format!("demo: {good} of {all} as expected"));
-        self.line(&text)
+        self.inked("", ink, &format!("demo: {good} of {all} as expected"))
     }
 
     /// Instructions for trying it. Commands can be pasted in the folder where the demo was started.
@@ -249,8 +246,7 @@ impl<'a> Report<'a> {
 
     fn faint(&mut self, indent: &str, text: &str) -> io::Result<()> {
         for line in wrapped(text, WIDTH.saturating_sub(indent.len())) {
-            let line = self.inked(Ink::Faint, &line);
-            self.line(&format!("{indent}{line}"))?;
+            self.inked(indent, Ink::Faint, &line)?;
         }
         Ok(())
     }
@@ -261,18 +257,26 @@ impl<'a> Report<'a> {
             .try_for_each(|line| self.line(&format!("{indent}{line}")))
     }
 
-    fn inked(&self, ink: Ink, text: &str) -> String {
+    /// A line of one colour.
+    fn inked(&mut self, indent: &str, ink: Ink, text: &str) -> io::Result<()> {
+        write!(self.out, "{indent}")?;
+        self.ink(ink, text)?;
+        writeln!(self.out)
+    }
+
+    fn ink(&mut self, ink: Ink, text: &str) -> io::Result<()> {
         if !self.colours {
-            return text.to_owned();
+            return write!(self.out, "{text}");
         }
         // SGR codes of ECMA-48.
-        let code = match ink {
-            Ink::Good => "32",
-            Ink::Bad => "31",
-            Ink::Title => "1",
-            Ink::Faint => "2",
-        };
-        format!("\x1b[{code}m{text}\x1b[0m")
+        self.out.colour(match ink {
+            Ink::Good => 32,
+            Ink::Bad => 31,
+            Ink::Title => 1,
+            Ink::Faint => 2,
+        })?;
+        write!(self.out, "{text}")?;
+        self.out.colour(0)
     }
 }
 

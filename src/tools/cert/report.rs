@@ -4,7 +4,8 @@ use super::faults::Finding;
 use crate::{
     clock::Timestamp,
     interface::headers::date,
-    tools::{tpp::in_ascii, visible::tame},
+    terminal::tame,
+    tools::tpp::in_ascii,
     trust::{Validity, judgement, name::Name, path::CertificationPath},
 };
 use openssl::x509::X509;

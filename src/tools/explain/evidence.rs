@@ -8,7 +8,8 @@ use crate::{
         headers::{self, date, encoded_word, signature::Signature},
         operations::{Body, Operation, Required},
     },
-    tools::{saved::SavedRequest, visible::tame},
+    terminal::tame,
+    tools::saved::SavedRequest,
     trust::Certificate,
 };
 use http::HeaderMap;

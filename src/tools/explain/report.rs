@@ -8,9 +8,10 @@ use super::{
 use crate::{
     admission::{Snapshot, Stage, Verdict},
     interface::{FaultPlace, Reason, Refusal, headers::date, operations::AnsweredBy},
+    terminal::tame,
     tools::{
         saved::{SavedRequest, Wire},
-        visible::{tame, visible},
+        visible::visible,
     },
 };
 use std::io::{self, Write};

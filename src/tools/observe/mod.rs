@@ -9,7 +9,8 @@ mod tally;
 
 use crate::{
     control::import::{TextLine, next_line},
-    tools::{input, visible::tame},
+    terminal::tame,
+    tools::input,
 };
 use clap::Subcommand;
 use line::{LogLine, UnknownCheck};

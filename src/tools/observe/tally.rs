@@ -3,7 +3,7 @@
 //! Invariant: memory is bounded by the number of senders, and that is bounded.
 
 use super::line::{LoggedRequest, Sender};
-use crate::{admission::ObservableCheck, clock::Timestamp, interface::TppId, tools::visible::tame};
+use crate::{admission::ObservableCheck, clock::Timestamp, interface::TppId, terminal::tame};
 use std::{
     collections::{BTreeMap, BTreeSet},
     io::{self, Write},

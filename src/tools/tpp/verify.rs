@@ -13,10 +13,11 @@ use crate::{
         encoded_word,
         signature::Signature,
     },
+    terminal::tame,
     tools::{
         input, presented,
         saved::{self, SavedFault, SavedRequest, Wire},
-        visible::{tame, visible},
+        visible::visible,
     },
     trust::{CertificateFault, judgement},
 };

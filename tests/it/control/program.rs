@@ -242,6 +242,50 @@ fn an_import_is_in_the_audit() {
     assert_eq!(bank.post("/psu/read", &who).status, 404);
 }
 
+/// Bytes of a file reach the terminal escaped: they move no cursor and set no title.
+#[test]
+fn a_hostile_file_writes_nothing_to_the_terminal() {
+    let site = Site::new();
+    site.write("gateway.yaml", Site::yaml(""));
+    let mapping = "columns: {psu_id: a, last_sca: b}\nvalues: {tpp: PSDNO-FSA-123456}\n";
+    site.write("mapping.yaml", mapping.to_owned());
+    let hostile = "\u{1b}]0;title\u{7}\u{9b}2J\u{202e}\u{7f}";
+    let files = [
+        ("header.csv", format!("a{hostile},b\n1,2\n")),
+        ("field.csv", format!("a,b\n1{hostile},2{hostile}\n")),
+        (
+            "lines.ndjson",
+            format!("{{\"tpp\": \"{hostile}\"}}\n{hostile}\n"),
+        ),
+    ];
+    for (name, content) in files {
+        site.write(name, content);
+        for mapping in [&["--mapping", "mapping.yaml"][..], &[]] {
+            let import = [&["psu", "import", name, "--dry-run"], mapping].concat();
+            for arguments in [&import[..], &["cert", name], &["register", "check", name]] {
+                let done = portvakt(&site, arguments);
+                for said in [&done.stdout, &done.stderr] {
+                    let acts = |letter: char| {
+                        letter.is_control() && !matches!(letter, '\n' | '\t')
+                            || letter == '\u{202e}'
+                    };
+                    assert!(
+                        !text(said).contains(acts),
+                        "{arguments:?}: {:?}",
+                        text(said)
+                    );
+                }
+                if name == "header.csv" && arguments.contains(&"--mapping") {
+                    assert!(
+                        text(&done.stderr).contains("\\u{1b}]0;title\\u{7}"),
+                        "{done:?}"
+                    );
+                }
+            }
+        }
+    }
+}
+
 /// A bank's export in CSV: the mapping of docs/sca.md, first without a change.
 //= SCA-19 accepted
 //= SCA-19 refused

@@ -1,0 +1,27 @@
+//! The steps of a PSU on the bank's page, and what the bank remembers between them.
+
+/// The page that a form stands on, with the answers of earlier pages.
+#[derive(Clone, Debug)]
+pub(in crate::core) enum Stage {
+    /// The number.
+    Identify,
+    /// The bank's app was asked to confirm.
+    App {
+        /// The number.
+        identity: String,
+        /// When, in seconds of Unix time.
+        since: u64,
+    },
+    /// The context.
+    Context {
+        /// The number.
+        identity: String,
+    },
+    /// The approval.
+    Approve {
+        /// The number.
+        identity: String,
+        /// The chosen context, by its value.
+        context: String,
+    },
+}
