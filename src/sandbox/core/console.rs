@@ -5,6 +5,7 @@
 
 use super::bank::{Bank, BankFault};
 use super::customer::{Account, Customer};
+use super::form_token::Owner;
 use super::html::Page;
 use super::ledger::Balance;
 use super::payment::Payment;
@@ -46,7 +47,7 @@ pub(super) async fn show(State(core): State<Arc<Core>>, request: Request) -> Res
                 .answer(StatusCode::INTERNAL_SERVER_ERROR);
         }
     };
-    let form = core.console.issue((), core.seconds());
+    let form = core.console.issue(Owner::default(), (), core.seconds());
     let content = html! {
         @if let Some(ran) = ran {
             p role="status" {

@@ -30,6 +30,11 @@ impl RequestKey {
         let hash = Sha256::digest(request);
         Self(hash.iter().map(|byte| format!("{byte:02x}")).collect())
     }
+
+    /// The hash, in hexadecimal.
+    pub(super) fn text(&self) -> &str {
+        &self.0
+    }
 }
 
 /// An approval of the PSU.

@@ -20,6 +20,7 @@ use super::bank::{Bank, BankFault};
 use super::control::{ControlFault, EXPIRED, Failure, Pending};
 use super::customer::is_identity;
 use super::ending::{self, RequestKey, Stopped};
+use super::form_token::Owner;
 use super::language::Language;
 use super::{Core, html};
 use approval::{Context, contexts};
@@ -29,8 +30,8 @@ use axum::extract::rejection::{FormRejection, QueryRejection};
 use axum::extract::{Query, State};
 use axum::http::{HeaderMap, Response, StatusCode, header};
 use portvakt::terminal::complain;
-use std::sync::Arc;
 pub(super) use stage::Stage;
+use std::sync::Arc;
 use subject::Subject;
 use views::{View, notice};
 use words::Words;
@@ -305,7 +306,11 @@ impl<'a> Visit<'a> {
 
     fn form(&self, stage: Stage) -> String {
         let now = self.core.seconds();
-        self.core.forms.issue((self.key.clone(), stage), now)
+        let owner = Owner {
+            link: self.key.text().to_owned(),
+            person: stage.identity().map(str::to_owned),
+        };
+        self.core.forms.issue(owner, (self.key.clone(), stage), now)
     }
 
     fn view(&self) -> View<'_> {

@@ -25,3 +25,15 @@ pub(in crate::core) enum Stage {
         context: String,
     },
 }
+
+impl Stage {
+    /// The number, once it is known.
+    pub(super) fn identity(&self) -> Option<&str> {
+        match self {
+            Self::Identify => None,
+            Self::App { identity, .. }
+            | Self::Context { identity }
+            | Self::Approve { identity, .. } => Some(identity),
+        }
+    }
+}
