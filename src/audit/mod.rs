@@ -188,6 +188,12 @@ impl Audit {
         Some((open.is_required, open.shared.fault()?))
     }
 
+    /// Whether requests may rely on it: it is not required, or a record has been durable since it was opened.
+    pub fn is_proven(&self) -> bool {
+        let open = self.0.as_ref();
+        open.is_none_or(|open| !open.is_required || open.shared.counts().written > 0)
+    }
+
     /// The numbers of records since the start.
     pub fn counts(&self) -> AuditCounts {
         let open = self.0.as_ref();

@@ -39,6 +39,7 @@ pub mod import;
 pub use bound::{Bound, SharedSocket, try_bind};
 pub use context::{ControlContext, Reload};
 pub use listen::StopSignal;
+pub use watch::Readiness;
 
 use crate::in_use::InUse;
 use axum::{
@@ -96,9 +97,9 @@ impl Listener {
         }
     }
 
-    /// Whether `/readyz` will answer 200.
-    pub fn is_ready(&self, stopping: &StopSignal) -> bool {
-        watch::is_ready(stopping, &self.context, &self.context.current.load())
+    /// What `/readyz` answers from.
+    pub fn readiness(&self, stopping: &StopSignal) -> Readiness {
+        Readiness::new(stopping.clone(), Arc::clone(&self.context))
     }
 
     /// Serves until `closing`. From `stopping` on, `/readyz` answers 503, but other calls are served: while requests finish,

@@ -81,10 +81,32 @@ fn audit_fault(context: &ControlContext, required: bool) -> Option<String> {
     fault.map(|(_, fault)| format!("audit: {fault}"))
 }
 
-/// Whether all conditions of readiness hold.
-pub(super) fn is_ready(shutdown: &StopSignal, context: &ControlContext, in_use: &InUse) -> bool {
-    let conditions = conditions(shutdown, context, in_use);
-    conditions.iter().all(|(_, fails)| fails.is_none())
+/// The conditions of readiness, for those who wait for it.
+#[derive(Clone, Debug)]
+pub struct Readiness {
+    stopping: StopSignal,
+    context: Arc<ControlContext>,
+}
+
+impl Readiness {
+    pub(super) const fn new(stopping: StopSignal, context: Arc<ControlContext>) -> Self {
+        Self { stopping, context }
+    }
+
+    /// Whether the state, and an audit that is required, have been written once.
+    pub fn is_proven(&self) -> bool {
+        self.context.store.has_written() && self.context.telemetry.audit().is_proven()
+    }
+
+    /// Why `/readyz` does not answer 200, but for a listener that accepts nobody yet.
+    pub fn faults(&self) -> Vec<String> {
+        let in_use = self.context.current.load();
+        let conditions = conditions(&self.stopping, &self.context, &in_use);
+        let others = conditions
+            .into_iter()
+            .filter(|(cause, _)| *cause != "listener");
+        others.filter_map(|(_, fault)| fault).collect()
+    }
 }
 
 /// The state of each endpoint of the core.
@@ -102,6 +124,9 @@ fn endpoints(in_use: &InUse) -> Vec<Value> {
     states.collect()
 }
 
+/// The first write is under way, or the disk does not answer.
+const NOT_WRITTEN: &str = "nothing has been written since the start";
+
 /// Each condition of readiness, and why it fails.
 fn conditions(
     shutdown: &StopSignal,
@@ -116,19 +141,23 @@ fn conditions(
         .then(|| "the public listener does not accept connections yet".to_owned());
     // This checks the clock too, so that its metric is current even if nobody calls /readyz.
     let state = context.store.health(context.clock.now()).err();
+    let state = state.map(|fault| fault.to_string());
+    let state = state.or_else(|| (!context.store.has_written()).then(|| NOT_WRITTEN.to_owned()));
     let state = state.map(|fault| format!("state: {fault}"));
     let links = in_use.links.health().err();
     let links = links.map(|fault| format!("sca: {fault}"));
     let unhealthy = in_use.upstreams.unhealthy();
     let upstreams = (!unhealthy.is_empty())
         .then(|| format!("upstreams: no healthy endpoint in {}", unhealthy.join(", ")));
+    let audit = context.telemetry.audit();
+    let unproven = || (!audit.is_proven()).then(|| format!("audit: {NOT_WRITTEN}"));
     [
         ("stopping", stopping),
         ("listener", closed),
         ("state", state),
         ("sca", links),
         ("upstreams", upstreams),
-        ("audit", audit_fault(context, true)),
+        ("audit", audit_fault(context, true).or_else(unproven)),
     ]
 }
 

@@ -1,7 +1,8 @@
 //! The control listener as a service of pingora's server. `control` contains its answers.
 
-use super::upgrade::report_ready;
-use crate::control::{Listener, StopSignal};
+use super::upgrade::{report_not_ready, report_ready};
+use crate::clock::Stopwatch;
+use crate::control::{Listener, Readiness, StopSignal};
 use async_trait::async_trait;
 use pingora::{server::ShutdownWatch, services::background::BackgroundService};
 use sd_notify::NotifyState;
@@ -13,10 +14,13 @@ use std::{
     },
     time::Duration,
 };
-use tokio::time::sleep;
+use tokio::{sync::watch, time::sleep};
 
 /// The interval of looking whether the gateway serves.
 const LOOK: Duration = Duration::from_millis(2);
+
+/// The time after which a process that cannot serve yet says why.
+const SAY_AFTER: Duration = Duration::from_secs(1);
 
 /// Runs a control listener until the drain closes it, which is later than pingora's own signal.
 pub(super) struct ControlService(Mutex<Option<ControlRun>>);
@@ -30,6 +34,8 @@ pub(super) struct ControlRun {
     pub(super) closing: StopSignal,
     /// Whether the public listener has begun to accept.
     pub(super) accepting: Arc<AtomicBool>,
+    /// Lets the public listener accept connections.
+    pub(super) open: watch::Sender<bool>,
     /// The process that this one replaces.
     pub(super) predecessor: Option<UnixDatagram>,
 }
@@ -47,22 +53,44 @@ impl ControlService {
 }
 
 impl ControlRun {
-    /// Waits until the gateway serves, and reports that. While this process and its predecessor share a socket, balancers ask either of
-    /// them, so nothing is answered here before.
-    async fn announce(&self) {
+    /// Waits until this process can serve, and lets it accept connections. While this process and its predecessor share a socket, callers
+    /// and balancers reach either of them: nobody is accepted here, and nothing is answered, before all that a request needs works.
+    async fn take_over(&self, predecessor: &UnixDatagram) {
+        let readiness = self.listener.readiness(&self.stopping);
+        let waiting = Stopwatch::start();
+        let mut told = Vec::new();
+        loop {
+            let faults = readiness.faults();
+            if faults.is_empty() {
+                break;
+            }
+            // The first writes take some milliseconds.
+            if faults != told && waiting.elapsed() >= SAY_AFTER {
+                report_not_ready(predecessor, &faults);
+                told = faults;
+            }
+            sleep(LOOK).await;
+        }
+        self.open.send_replace(true);
+        self.until_accepting().await;
+        report_ready(predecessor);
+    }
+
+    async fn until_accepting(&self) {
         while !self.accepting.load(Ordering::Acquire) {
             sleep(LOOK).await;
         }
-        if let Some(predecessor) = &self.predecessor {
-            while !self.listener.is_ready(&self.stopping) {
-                sleep(LOOK).await;
-            }
-            report_ready(predecessor);
-        }
-        let states = [NotifyState::MainPid(std::process::id()), NotifyState::Ready];
-        if let Err(error) = sd_notify::notify(&states) {
-            tracing::warn!(%error, "the service manager cannot be told that the gateway serves");
-        }
+    }
+}
+
+/// Tells the service manager that the gateway serves, once the state and a required audit have been written.
+async fn announce(readiness: Readiness) {
+    while !readiness.is_proven() {
+        sleep(LOOK).await;
+    }
+    let states = [NotifyState::MainPid(std::process::id()), NotifyState::Ready];
+    if let Err(error) = sd_notify::notify(&states) {
+        tracing::warn!(%error, "the service manager cannot be told that the gateway serves");
     }
 }
 
@@ -71,11 +99,22 @@ impl BackgroundService for ControlService {
     async fn start(&self, _shutdown: ShutdownWatch) {
         let Some(run) = self.take() else { return };
         let mut closing = run.closing.clone();
+        let begun = async {
+            match &run.predecessor {
+                Some(predecessor) => run.take_over(predecessor).await,
+                None => {
+                    run.open.send_replace(true);
+                    run.until_accepting().await;
+                }
+            }
+        };
         tokio::select! {
-            () = run.announce() => {}
+            () = begun => {}
             _ = closing.wait_for(|closing| *closing) => return,
         }
         drop(closing);
+        let announcing = tokio::spawn(announce(run.listener.readiness(&run.stopping)));
         run.listener.run(run.stopping, run.closing).await;
+        announcing.abort();
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     audit::{self, Audit, Kind},
     clock::Clock,
     config::{Fixed, Listener, LogOutput, Settings, Shutdown},
-    control::{self, ControlContext, ControlSignals, Reload},
+    control::{self, ControlContext, ControlSignals, Readiness, Reload},
     in_use::{Current, InUse},
     interface::operations::Environment,
     private_file,
@@ -40,6 +40,7 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
+use tokio::sync::watch;
 
 /// The time that pingora waits for busy runtime threads. It drops waiting tasks at once, so `drain` waits for requests before
 /// that.
@@ -126,6 +127,7 @@ pub(super) struct Prepared {
     telemetry: Arc<Telemetry>,
     /// Whether the public listener has begun to accept connections.
     pub(super) accepting: Arc<AtomicBool>,
+    pub(super) readiness: Readiness,
 }
 
 /// Makes everything ready that can fail.
@@ -159,13 +161,18 @@ pub(super) fn prepare(
     );
     let drain = Drain::new(Arc::clone(gate.underway()), &fixed, core);
     let accepting = Arc::new(AtomicBool::new(false));
+    let (open, opened) = watch::channel(false);
+    let socket = PublicSocket {
+        socket,
+        open: opened,
+        accepting: Arc::clone(&accepting),
+    };
     let public = listen(
         socket,
         gate,
         &fixed.listener,
         Arc::clone(&current),
         clock.clone(),
-        Arc::clone(&accepting),
     )?;
     let (system, watch) = (fixed.system.clone(), fixed.watch);
     let reload = source.map(|source| -> Arc<dyn Reload> {
@@ -175,7 +182,7 @@ pub(super) fn prepare(
             source, fixed, current, clock, telemetry, upkeep,
         ))
     });
-    let context = ControlContext {
+    let context = Arc::new(ControlContext {
         system,
         assertion_signer,
         current,
@@ -185,13 +192,16 @@ pub(super) fn prepare(
         reload,
         watch,
         accepting: Arc::clone(&accepting),
-    };
+    });
     server.add_service(Drained::new(public, drain.listener()));
+    let listener = control::Listener::new(bound, context, signals);
+    let readiness = listener.readiness(&drain.stopping());
     let control = ControlService::new(ControlRun {
-        listener: control::Listener::new(bound, Arc::new(context), signals),
+        listener,
         stopping: drain.stopping(),
         closing: drain.control(),
         accepting: Arc::clone(&accepting),
+        open,
         predecessor: inherited.predecessor,
     });
     server.add_service(background_service("control", control));
@@ -201,6 +211,7 @@ pub(super) fn prepare(
         sockets,
         telemetry,
         accepting,
+        readiness,
     })
 }
 
@@ -312,16 +323,14 @@ fn bind(
 
 /// Creates the public listener, with the gate behind it.
 fn listen(
-    socket: TcpListener,
+    socket: PublicSocket,
     gate: Gate,
     listener: &Listener,
     current: Arc<Current>,
     clock: Clock,
-    accepting: Arc<AtomicBool>,
 ) -> Result<PublicListener<Gate>, StartFault> {
     let telemetry = Arc::clone(gate.telemetry());
     let overload = Arc::clone(gate.overload());
-    let socket = PublicSocket { socket, accepting };
     let public = listener::public(socket, gate, listener, current, clock, overload, telemetry);
     public.map_err(|error| StartFault::Proxy(error.to_string()))
 }

@@ -9,7 +9,7 @@ use crate::{
     control::{Bound, SharedSocket},
 };
 use listenfd::ListenFd;
-use socket2::{Domain, Socket, Type};
+use socket2::{Domain, SockRef, Socket, Type};
 use std::{
     io,
     net::{SocketAddr, TcpListener},
@@ -32,6 +32,10 @@ pub(super) const CONTROL_SOCKET: &str = "PORTVAKT_CONTROL_SOCKET";
 pub struct Inherited {
     tcp: Vec<TcpListener>,
     unix: Vec<UnixListener>,
+    /// Sockets on which nobody can listen, and other files.
+    others: Vec<String>,
+    /// The addresses of sockets that a listener uses.
+    used: Vec<String>,
     control_socket: Option<PathBuf>,
     /// The process that this one replaces. It waits for a message.
     pub(super) predecessor: Option<UnixDatagram>,
@@ -50,11 +54,28 @@ impl Inherited {
                 inherited.tcp.push(socket);
             } else if let Ok(Some(socket)) = sockets.take_unix_listener(index) {
                 inherited.unix.push(socket);
-            } else if let Ok(Some(socket)) = sockets.take_unix_datagram(index) {
-                inherited.predecessor = Some(socket);
+            } else {
+                inherited.take_other(index, sockets.take_unix_datagram(index));
             }
         }
         inherited
+    }
+
+    /// Takes a file that is no stream socket. The predecessor's end is one of a pair, which has no name; systemd's sockets have one.
+    fn take_other(&mut self, index: usize, datagram: io::Result<Option<UnixDatagram>>) {
+        match datagram {
+            Ok(Some(socket)) if socket.local_addr().is_ok_and(|at| at.is_unnamed()) => {
+                self.predecessor = Some(socket);
+            }
+            Ok(Some(socket)) => {
+                let address = socket.local_addr();
+                let address = address.map_or_else(|_| String::new(), |at| format!(" {at:?}"));
+                self.others.push(format!("a datagram socket{address}"));
+            }
+            _ => self.others.push(format!(
+                "file {index} of LISTEN_FDS, which is no stream socket"
+            )),
+        }
     }
 
     /// The addresses to bind: those for which there is no socket.
@@ -84,7 +105,7 @@ impl Inherited {
     /// The address cannot be bound.
     pub(super) fn public(&mut self, address: SocketAddr) -> io::Result<TcpListener> {
         let socket = match self.tcp(address) {
-            Some(socket) => socket,
+            Some(socket) => listening(socket)?,
             None => bind(address)?,
         };
         socket.set_nonblocking(true)?;
@@ -98,11 +119,15 @@ impl Inherited {
     pub(super) fn control(&mut self, address: &ControlAddress) -> io::Result<Bound> {
         match address {
             ControlAddress::Tcp(address) => match self.tcp(*address) {
-                Some(socket) => Bound::inherited_tcp(socket),
+                Some(socket) => Bound::inherited_tcp(listening(socket)?),
                 None => Bound::bind(&ControlAddress::Tcp(*address)),
             },
             ControlAddress::Unix(path) => match self.unix_index(path) {
-                Some(index) => Bound::inherited_unix(self.unix.swap_remove(index), path),
+                Some(index) => {
+                    let socket = listening(self.unix.swap_remove(index))?;
+                    self.used.push(format!("{:?}", socket.local_addr()?));
+                    Bound::inherited_unix(socket, path)
+                }
                 None => Bound::bind(address),
             },
         }
@@ -122,12 +147,17 @@ impl Inherited {
             .iter()
             .filter_map(|socket| socket.local_addr().ok());
         let tcp = tcp.map(|address| address.to_string());
-        tcp.chain(unix.map(|address| format!("{address:?}")))
-            .collect()
+        let addresses = tcp.chain(unix.map(|address| format!("{address:?}")));
+        let named = addresses.map(|address| match self.used.contains(&address) {
+            true => format!("{address} a second time"),
+            false => address,
+        });
+        named.chain(self.others.iter().cloned()).collect()
     }
 
     fn tcp(&mut self, address: SocketAddr) -> Option<TcpListener> {
         let index = self.tcp_index(address)?;
+        self.used.push(address.to_string());
         Some(self.tcp.swap_remove(index))
     }
 
@@ -144,6 +174,15 @@ impl Inherited {
         };
         self.unix.iter().position(is_here)
     }
+}
+
+/// Makes an inherited socket listen, if nobody did that: callers would be refused while the gateway is ready.
+///
+/// # Errors
+/// It cannot, as one that is connected.
+fn listening<S: AsFd>(socket: S) -> io::Result<S> {
+    SockRef::from(&socket).listen(BACKLOG)?;
+    Ok(socket)
 }
 
 fn bind(address: SocketAddr) -> io::Result<TcpListener> {

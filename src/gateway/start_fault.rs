@@ -23,7 +23,7 @@ pub enum StartFault {
     Listen(SocketAddr, io::Error),
     /// The service manager passed sockets that no listener uses.
     #[error(
-        "the process was started with sockets for {0}, which is neither listener.address nor control.address or control.socket"
+        "the process was started with sockets that no listener uses: {0}; a listener uses one socket, for listener.address, control.address or control.socket"
     )]
     Unused(String),
     /// The sockets cannot be kept for an upgrade.

@@ -28,6 +28,12 @@ const FIRST: i32 = 3;
 /// The message of a process that serves.
 const READY: &[u8] = b"ready";
 
+/// The beginning of the message of a process that does not serve yet; the reasons follow.
+const NOT_READY: &[u8] = b"not ready: ";
+
+/// The longest message: a few reasons.
+const MESSAGE: usize = 1024;
+
 /// The reason why there is no new process.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum UpgradeFault {
@@ -43,9 +49,9 @@ pub(super) enum UpgradeFault {
     /// The new process ended before it served.
     #[error("the new process ended ({0}); its own lines say why")]
     Ended(ExitStatus),
-    /// The new process does not serve in time.
-    #[error("the new process does not serve after {} s and is stopped", READY_WITHIN.as_secs())]
-    TooSlow,
+    /// The new process does not serve in time, and what it said last.
+    #[error("the new process does not serve after {seconds} s and is stopped{0}", seconds = READY_WITHIN.as_secs())]
+    TooSlow(String),
 }
 
 /// The new process.
@@ -53,6 +59,8 @@ pub(super) enum UpgradeFault {
 pub(super) struct Successor {
     child: Child,
     messages: tokio::net::UnixDatagram,
+    /// What it said last.
+    said: String,
 }
 
 impl Successor {
@@ -99,6 +107,7 @@ impl Successor {
         Ok(Self {
             child: program.spawn()?,
             messages,
+            said: String::new(),
         })
     }
 
@@ -113,17 +122,22 @@ impl Successor {
     /// It ended, or takes too long.
     pub(super) async fn ready(&mut self) -> Result<(), UpgradeFault> {
         let ready = timeout(READY_WITHIN, self.message()).await;
-        ready.unwrap_or(Err(UpgradeFault::TooSlow))
+        ready.unwrap_or_else(|_| Err(UpgradeFault::TooSlow(std::mem::take(&mut self.said))))
     }
 
     async fn message(&mut self) -> Result<(), UpgradeFault> {
-        let mut message = [0; READY.len()];
+        let mut message = [0; MESSAGE];
         loop {
             tokio::select! {
                 received = self.messages.recv(&mut message) => {
-                    received?;
+                    let message = message.get(..received?).unwrap_or_default();
                     if message == READY {
                         return Ok(());
+                    }
+                    if let Some(why) = message.strip_prefix(NOT_READY) {
+                        let why = String::from_utf8_lossy(why);
+                        tracing::warn!(process = self.id(), %why, "the new process cannot serve yet");
+                        self.said = format!(": {why}");
                     }
                 }
                 () = sleep(LOOK) => {}
@@ -161,6 +175,15 @@ impl Successor {
         );
         let _ = self.child.kill();
     }
+}
+
+/// Tells the process that waits for this one why this one does not serve yet. It logs that, and waits.
+pub(super) fn report_not_ready(predecessor: &UnixDatagram, faults: &[String]) {
+    let mut message = NOT_READY.to_vec();
+    message.extend(faults.join("; ").bytes());
+    message.truncate(MESSAGE);
+    // One that does not listen any more is noticed by the message that this one serves.
+    let _ = predecessor.send(&message);
 }
 
 /// Tells the process that waits for this one that this one serves.

@@ -52,6 +52,10 @@ impl Engine for AnyEngine {
         each!(self, engine => engine.health())
     }
 
+    fn has_written(&self) -> bool {
+        each!(self, engine => engine.has_written())
+    }
+
     fn counters(&self) -> Counters {
         each!(self, engine => engine.counters())
     }

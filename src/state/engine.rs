@@ -55,6 +55,9 @@ pub(super) trait Engine: Send + Sync {
     /// The reason, for the operator.
     fn health(&self) -> Result<(), Unavailable>;
 
+    /// Whether a write has been durable since the engine was opened.
+    fn has_written(&self) -> bool;
+
     /// The engine's activity since it was opened, without the clock.
     fn counters(&self) -> Counters;
 }

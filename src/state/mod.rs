@@ -291,6 +291,11 @@ impl StateStore {
         self.engine.health()
     }
 
+    /// Whether a write has been durable since the store was opened: before that, nobody knows whether it can write. It tries by itself.
+    pub fn has_written(&self) -> bool {
+        self.engine.has_written()
+    }
+
     /// The store's activity since it was opened, and the number of its rows.
     pub fn counters(&self) -> Counters {
         Counters {

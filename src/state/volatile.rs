@@ -127,6 +127,11 @@ impl Engine for Volatile {
         Ok(())
     }
 
+    /// Memory takes every write.
+    fn has_written(&self) -> bool {
+        true
+    }
+
     fn counters(&self) -> Counters {
         lock(&self.counters).clone()
     }

@@ -2,30 +2,35 @@
 
 pub(crate) mod load;
 
-use crate::harness::{
-    Call, Connection, Gate, GateBuilder, LIMIT, Over, Program, Protocol, Reply, Wire, ended,
-    eventually, signal_to, to_files,
+use crate::{
+    disk::with_small_disk,
+    harness::{
+        Call, Connection, Gate, GateBuilder, LIMIT, Over, Program, Protocol, Reply, Wire, ended,
+        eventually, signal_to, skipped, to_files,
+    },
 };
 use command_fds::{CommandFdExt, FdMapping};
 use load::Load;
 use serde_json::Value;
+use socket2::{Domain, Socket, Type};
 use std::{
     collections::BTreeMap,
-    fs,
+    fs::{self, File},
     io::{Read, Write},
-    net::TcpListener,
+    net::{TcpListener, TcpStream},
     os::{
         fd::OwnedFd,
         unix::{
             fs::PermissionsExt,
-            net::{UnixListener, UnixStream},
+            net::{UnixDatagram, UnixListener, UnixStream},
         },
     },
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::atomic::{AtomicBool, Ordering},
     thread,
 };
+use tempfile::TempDir;
 
 /// The processes of one gate: the program that the test started, and those that took over from it. Dropping this kills them.
 pub(crate) struct Family {
@@ -352,6 +357,83 @@ fn sockets_of_systemd_are_used() {
     let mut stderr = refused.0.stderr.take().unwrap();
     stderr.read_to_string(&mut said).unwrap();
     assert!(said.contains(&address), "{said}");
+
+    // A datagram socket does not hide such a socket, and a socket that stands twice is named as that.
+    let datagram = UnixDatagram::bind(gate.folder().join("datagram")).unwrap();
+    for (socket, expected) in [
+        (OwnedFd::from(datagram), "a datagram socket"),
+        (OwnedFd::from(public.try_clone().unwrap()), " a second time"),
+    ] {
+        let mut sockets = both();
+        sockets.push(socket);
+        let mut refused = Program(start(sockets));
+        assert_eq!(ended(&mut refused.0).code(), Some(1), "{expected}");
+        let mut said = String::new();
+        let mut stderr = refused.0.stderr.take().unwrap();
+        stderr.read_to_string(&mut said).unwrap();
+        assert!(said.contains(expected), "{said}");
+    }
+
+    // A socket that is bound, and on which nobody listens yet.
+    let unix = unix.try_clone().unwrap();
+    drop(public);
+    let silent = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    silent.set_reuse_address(true).unwrap();
+    silent.bind(&gate.address().into()).unwrap();
+    let _program = Program(start(vec![silent.into(), unix.into()]));
+    eventually("callers are accepted", || {
+        TcpStream::connect(gate.address()).is_ok()
+    });
+    let answer = Connection::open(&gate).exchange(&gate.seal(&Call::plain()));
+    assert_eq!(answer.unwrap().status, 200);
+}
+
+/// The new process finds a disk that takes no write: the old one serves every read and says why. Once there is space, the new one takes over.
+//= FWD-4 accepted
+#[test]
+fn an_upgrade_onto_a_full_disk_fails_no_read() {
+    let tried = with_small_disk(2, TempDir::new().unwrap().path(), &Command::new("true")).output();
+    if !tried.as_ref().is_ok_and(|output| output.status.success()) {
+        skipped(&format!("a file system cannot be mounted here: {tried:?}"));
+        return;
+    }
+    for full in ["audit", "state"] {
+        let audit = "audit: {write: on, folder: audit, required: true}";
+        let gate = Gate::builder().line(audit).for_program();
+        let place = gate.folder().join(full);
+        fs::create_dir_all(&place).unwrap();
+        let program = with_small_disk(2, &place, &gate.program());
+        let family = Family::of(gate, program);
+        let gate = &family.gate;
+        // The path in the programs' mount namespace.
+        let seen = PathBuf::from(format!("/proc/{}/root", family.processes()[0]));
+        let filler = seen.join(place.strip_prefix("/").unwrap()).join("filler");
+        let mut file = File::create(&filler).unwrap();
+        while file.write_all(&[0; 512]).is_ok() {}
+        let read = || {
+            let answer = Connection::open(gate).exchange(&gate.seal(&Call::plain()));
+            let answer = answer.unwrap();
+            assert_eq!(answer.status, 200, "{full}: {}", answer.reason());
+        };
+        read();
+        family.signal("-USR2");
+        eventually("the old process says why", || {
+            read();
+            let said = ["the new process cannot serve yet", "not upgraded"];
+            said.iter().any(|said| family.events().contains(said))
+        });
+        (0..50).for_each(|_| read());
+        fs::remove_file(&filler).unwrap();
+        // A process that could not even open its files has ended.
+        if family.events().contains("not upgraded") {
+            family.signal("-USR2");
+        }
+        eventually("the new process takes over", || {
+            read();
+            family.events().contains("upgraded: the new process serves")
+        });
+        (0..50).for_each(|_| read());
+    }
 }
 
 /// Upgrades under load, HTTP/1.1 and HTTP/2: no request fails, and each has one line. `systems::upgrade` does more of them.

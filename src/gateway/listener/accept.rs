@@ -29,6 +29,7 @@ use std::{
 };
 use tokio::{
     net::{TcpListener, TcpStream},
+    sync::watch,
     task::yield_now,
     time::{sleep, timeout},
 };
@@ -45,6 +46,8 @@ const FORGET_EVERY: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(in crate::gateway) struct PublicSocket {
     pub(in crate::gateway) socket: std::net::TcpListener,
+    /// True as soon as connections may be accepted.
+    pub(in crate::gateway) open: watch::Receiver<bool>,
     pub(in crate::gateway) accepting: Arc<AtomicBool>,
 }
 
@@ -59,6 +62,7 @@ pub(in crate::gateway) struct PublicListener<A> {
     proxies: Arc<Proxies>,
     notices: Arc<NoticeLimit>,
     current: Arc<Current>,
+    open: watch::Receiver<bool>,
     accepting: Arc<AtomicBool>,
 }
 
@@ -86,6 +90,7 @@ impl<A: ServerApp + Send + Sync + 'static> PublicListener<A> {
             proxies,
             notices: Arc::default(),
             current,
+            open: socket.open,
             accepting: socket.accepting,
         }
     }
@@ -168,10 +173,16 @@ impl<A: ServerApp + Send + Sync + 'static> Service for PublicListener<A> {
                 return;
             }
         };
-        self.accepting.store(true, Ordering::Release);
         let given = shutdown.clone();
         let stopped = shutdown.wait_for(|stop| *stop);
         tokio::pin!(stopped);
+        tokio::select! {
+            biased;
+            // Connections that wait belong to the process before, which has the socket too.
+            _ = &mut stopped => return,
+            _ = self.open.wait_for(|open| *open) => {}
+        }
+        self.accepting.store(true, Ordering::Release);
         let overload = Arc::clone(&self.shared.overload);
         let watching = tokio::spawn(async move { overload.watch().await });
         let forgetting = forget_callers(&self.current, &self.limit);

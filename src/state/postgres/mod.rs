@@ -357,6 +357,11 @@ impl Engine for Postgres {
         self.shared.health()
     }
 
+    /// The proofs that keep memory fresh are commits.
+    fn has_written(&self) -> bool {
+        self.shared.freshness.of_memory().is_some()
+    }
+
     fn counters(&self) -> Counters {
         lock(&self.shared.counters).clone()
     }

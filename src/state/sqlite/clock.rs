@@ -90,7 +90,7 @@ fn heed(sql: &Transaction<'_>, shared: &Shared, write: bool) -> rusqlite::Result
     Ok(())
 }
 
-/// Makes a test write, after a failed write.
+/// Makes a test write, at the start and after a failed write.
 pub(super) fn write_something(sql: &Transaction<'_>, shared: &Shared) -> rusqlite::Result<()> {
     let now = shared.process.clock.latest().unix();
     put(sql, "written_at", now)

@@ -35,7 +35,10 @@ use crate::clock::Timestamp;
 use log::Log;
 use shared::Shared;
 use std::{
-    sync::{Arc, Mutex, atomic::AtomicBool},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     thread::JoinHandle,
 };
 use writer::Writer;
@@ -69,9 +72,11 @@ impl Sqlite {
             counters: Mutex::default(),
             sweep: Mutex::default(),
             log_is_moved: AtomicBool::new(false),
+            has_written: AtomicBool::new(false),
         });
         let (log, moving) = Log::start(mover, Arc::clone(&shared))?;
         let (writer, writing) = Writer::start(connection, log, Arc::clone(&shared))?;
+        writer.try_to_write();
         let (watching, thread) = watch::start(watcher, &writer, Arc::clone(&shared))?;
         let sqlite = Self {
             writer,
@@ -124,6 +129,10 @@ impl Engine for Sqlite {
             Some(fault) => Err(Unavailable(fault.clone())),
             None => Ok(()),
         }
+    }
+
+    fn has_written(&self) -> bool {
+        self.shared.has_written.load(Ordering::Relaxed)
     }
 
     fn counters(&self) -> Counters {

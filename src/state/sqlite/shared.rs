@@ -15,4 +15,6 @@ pub(super) struct Shared {
     pub(super) sweep: Mutex<Sweep>,
     /// Whether most of the write-ahead log is checkpointed, and the writer must checkpoint the rest.
     pub(super) log_is_moved: AtomicBool,
+    /// Whether a write has been durable since the start.
+    pub(super) has_written: AtomicBool,
 }

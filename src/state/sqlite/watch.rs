@@ -17,6 +17,7 @@ use rusqlite::{Connection, OptionalExtension};
 use std::{
     sync::{
         Arc,
+        atomic::Ordering,
         mpsc::{self, RecvTimeoutError},
     },
     thread::JoinHandle,
@@ -92,9 +93,10 @@ impl Watch {
         if self.ticks.is_multiple_of(RESTING)
             && let Some(queue) = queue.and_then(WeakSender::upgrade)
         {
-            let after_failure = lock(&self.shared.fault).is_some();
+            let has_written = self.shared.has_written.load(Ordering::Relaxed);
+            let must_write = !has_written || lock(&self.shared.fault).is_some();
             // A full queue has more urgent work.
-            let _ = queue.try_send(Job::EverySecond { after_failure });
+            let _ = queue.try_send(Job::EverySecond { must_write });
         }
     }
 

@@ -18,7 +18,11 @@ use crate::{
     },
 };
 use rusqlite::{Connection, Transaction, TransactionBehavior};
-use std::{sync::Arc, thread::JoinHandle, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    thread::JoinHandle,
+    time::Duration,
+};
 use tokio::sync::{mpsc, oneshot};
 
 /// The maximum number of queued jobs. One more is refused, because its client would time out.
@@ -47,7 +51,7 @@ pub(super) enum Job {
     /// A change that a caller waits for.
     Change(Box<dyn QueuedChange>),
     /// The work of every second. After a failed write something is written, so that the gateway becomes ready again without traffic.
-    EverySecond { after_failure: bool },
+    EverySecond { must_write: bool },
     /// A step of a full sweep.
     Sweep(Sweep),
 }
@@ -94,6 +98,14 @@ impl Writer {
             .spawn(move || write_all(waiting, Some(connection), log, &shared))
             .map_err(OpenFault::Thread)?;
         Ok((Self { queue: Some(queue) }, thread))
+    }
+
+    /// Makes the first write. A file that takes none is noticed before the first request.
+    pub(super) fn try_to_write(&self) {
+        if let Some(queue) = &self.queue {
+            // The queue is empty.
+            let _ = queue.try_send(Job::EverySecond { must_write: true });
+        }
     }
 
     /// Ends the thread after the queued jobs, when no other handle of the queue is left.
@@ -178,6 +190,10 @@ fn write_all(
         let outcome = write(&mut connection, &mut batch, shared);
         let size = u64::try_from(batch.len()).unwrap_or(u64::MAX);
         note(shared, size, watch.lap(), &outcome);
+        let must_write = |job: &Job| matches!(job, Job::EverySecond { must_write: true });
+        if outcome.is_ok() && batch.iter().any(must_write) {
+            shared.has_written.store(true, Ordering::Relaxed);
+        }
         for job in batch {
             job.answer(outcome.clone());
         }
@@ -273,7 +289,7 @@ fn transact(
     for job in batch.iter_mut() {
         match job {
             Job::Change(_) => {}
-            Job::EverySecond { after_failure } => every_second(&sql, shared, *after_failure)?,
+            Job::EverySecond { must_write } => every_second(&sql, shared, *must_write)?,
             Job::Sweep(sweep) => {
                 if sweep.is_first {
                     tidy::begin(shared, sweep.table);
@@ -312,14 +328,10 @@ fn log_changes(sql: &Transaction<'_>, rows: &Rows) -> rusqlite::Result<()> {
     Ok(())
 }
 
-fn every_second(
-    sql: &Transaction<'_>,
-    shared: &Shared,
-    after_failure: bool,
-) -> rusqlite::Result<()> {
+fn every_second(sql: &Transaction<'_>, shared: &Shared, must_write: bool) -> rusqlite::Result<()> {
     tidy::send_on(shared);
     clock::follow(sql, shared)?;
-    if after_failure {
+    if must_write {
         clock::write_something(sql, shared)?;
     }
     Ok(())
