@@ -113,6 +113,26 @@ pub fn make(path: &Path, content: &[u8]) -> io::Result<()> {
     }
 }
 
+/// The reason to refuse a symbolic link that leads nowhere: nothing can be created in its place or through it.
+const DANGLING: &str = "it is a symbolic link to nothing";
+
+/// Whether a path is a symbolic link to nothing.
+pub fn is_dangling(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink())
+        && fs::metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
+}
+
+/// Tries whether [`read_or_make`] would make a file that does not exist. Leaves nothing behind.
+///
+/// # Errors
+/// The reason why the file cannot be made.
+pub fn try_make_new(path: &Path) -> io::Result<()> {
+    match is_dangling(path) {
+        true => Err(io::Error::new(ErrorKind::AlreadyExists, DANGLING)),
+        false => try_make(path),
+    }
+}
+
 /// Tries whether a file can be created or replaced at `path`, with its folder where that is missing. Leaves nothing behind.
 ///
 /// # Errors
@@ -124,6 +144,10 @@ pub fn try_make(path: &Path) -> io::Result<()> {
         match fs::metadata(existing) {
             Ok(found) if found.is_dir() => break,
             Ok(_) => return Err(ErrorKind::NotADirectory.into()),
+            Err(_) if is_dangling(existing) => {
+                let text = format!("{}: {DANGLING}", existing.display());
+                return Err(io::Error::new(ErrorKind::AlreadyExists, text));
+            }
             Err(error) if error.kind() == ErrorKind::NotFound && existing != Path::new(".") => {
                 existing = folder_of(existing);
             }
@@ -242,6 +266,13 @@ mod tests {
             assert_eq!(try_make(&folder.path().join(path)).is_ok(), can, "{path}");
         }
         assert!(try_make(Path::new("/proc/portvakt/new")).is_err());
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink("nowhere", &link).unwrap();
+        assert!(try_make(&link.join("new")).is_err());
+        assert!(try_make(&link.join("deep/er/new")).is_err());
+        assert!(try_make(&link).is_ok(), "a link is replaced");
+        assert!(try_make_new(&link).is_err());
+        fs::remove_file(&link).unwrap();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 

@@ -156,7 +156,7 @@ fn try_audit(audit: &AuditSettings) -> Option<StartFault> {
 fn try_missing(path: &Path) -> io::Result<()> {
     match path.try_exists() {
         Ok(true) => Ok(()),
-        _ => private_file::try_make(path),
+        _ => private_file::try_make_new(path),
     }
 }
 

@@ -124,7 +124,7 @@ async fn try_make(session: &mut Session, key: &Path) -> Result<(), OpenFault> {
     let found = meta(&transaction).await.map_err(fault)?;
     match (found, hash_key::read(key)?) {
         (None, Some(_)) => Ok(()),
-        (None, None) => private_file::try_make(key)
+        (None, None) => private_file::try_make_new(key)
             .map_err(|error| OpenFault::Folder(private_file::folder_of(key).into(), error)),
         (Some((found, _)), _) if !is_known(&found) => Err(OpenFault::PostgresSchema {
             found,

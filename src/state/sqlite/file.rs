@@ -81,7 +81,8 @@ pub(super) fn try_open(settings: &StateSettings) -> Result<(), OpenFault> {
     let found = header(path)?;
     let Some(secret) = read_key(settings, &found)? else {
         let key = &settings.hash_key;
-        return private_file::try_make(key).map_err(|error| OpenFault::File(key.clone(), error));
+        return private_file::try_make_new(key)
+            .map_err(|error| OpenFault::File(key.clone(), error));
     };
     if !matches!(found, Header::Ours) {
         return Ok(());
