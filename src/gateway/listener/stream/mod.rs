@@ -326,10 +326,15 @@ impl AsyncRead for ClientStream {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match &self.protocol {
+        let polled = match &self.protocol {
             Protocol::Http1(_) => self.poll_http1(context, buffer),
             Protocol::Http2(_) => self.poll_http2(context, buffer),
+        };
+        // An alert that answers the bytes read, such as no_renegotiation, would wait for the next answer or the end.
+        if polled.is_pending() && self.tls.get_ref().1.wants_write() {
+            let _ = Pin::new(&mut self.tls).poll_flush(context);
         }
+        polled
     }
 }
 
