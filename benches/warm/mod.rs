@@ -237,6 +237,7 @@ impl Warm {
                 request_id: self.request_id.as_ref(),
                 trace: self.trace,
                 http: HttpFacts {
+                    caller: None,
                     method: Some("GET"),
                     version: Some("1.1"),
                     tls: Some("1.3"),

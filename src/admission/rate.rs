@@ -24,8 +24,12 @@ use std::{
     num::NonZeroU32,
 };
 
-/// The certificates in a second that are read only to name the TPP of a request that was refused before: ten.
-const NAMED: NonZeroU32 = NonZeroU32::MIN.saturating_add(9);
+/// The certificates in a second that are read only to name the TPP of a request that was refused before, of callers of one share: four. All
+/// shares together take a tenth of one core.
+const NAMED: NonZeroU32 = NonZeroU32::MIN.saturating_add(3);
+
+/// The shares of callers, by a keyed hash of their network (FWD-8).
+const SHARES: u64 = 256;
 
 /// The limits of one second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +68,7 @@ pub struct Rates {
     unsafe_of_tpps: Option<DefaultKeyedRateLimiter<u64>>,
     chains_by_address: Option<DefaultKeyedRateLimiter<u128>>,
     chains: Option<DefaultDirectRateLimiter>,
-    named: DefaultDirectRateLimiter,
+    named: DefaultKeyedRateLimiter<u64>,
     clock: DefaultClock,
     hasher: RandomState,
 }
@@ -96,7 +100,7 @@ impl Rates {
             chains: settings
                 .chains
                 .map(|rate| RateLimiter::direct(Quota::per_second(rate))),
-            named: RateLimiter::direct(Quota::per_second(NAMED)),
+            named: RateLimiter::keyed(Quota::per_second(NAMED)),
             clock: DefaultClock::default(),
             hasher: RandomState::new(),
         }
@@ -165,9 +169,12 @@ impl Rates {
         held.map_err(|until| refuse(Reason::Overloaded, until))
     }
 
-    /// Counts a certificate that is read only to name the TPP of a refused request; false if there were enough in this second.
-    pub(super) fn name(&self) -> bool {
-        self.named.check().is_ok()
+    /// Counts a certificate that is read only to name the TPP of a refused request; false if there were enough in this second of callers
+    /// from this network.
+    pub(super) fn name(&self, peer: Option<SocketAddr>) -> bool {
+        let network = peer.map(|peer| network(peer.ip()));
+        let share = self.hasher.hash_one(network) % SHARES;
+        self.named.check_key(&share).is_ok()
     }
 
     fn refusal(&self, wait: std::time::Duration, whose: &str) -> Refusal {

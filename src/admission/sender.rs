@@ -26,7 +26,7 @@ pub(super) async fn of_sender(
     let tpp = certificate::identify(head, &world.trust, &world.rates, trial.received());
     let enforcement = &world.policy.enforcement;
     let is_observed = || enforcement.observes(ObservableCheck::Certificate, Whose::Any);
-    if tpp.is_err() && (is_observed() || world.rates.name()) {
+    if tpp.is_err() && (is_observed() || world.rates.name(head.peer)) {
         // By this TPP the refusal is found. Where it may be only observed, the TPP decides on that.
         trial.record.note_claimed(certificate::claimed_tpp(head));
     }

@@ -209,7 +209,8 @@ impl<'a> Trial<'a> {
         let Some(head) = self.head.filter(|_| is_early) else {
             return;
         };
-        if headers::SIGNATURE.get_filled(&head.fields).is_some() && self.world.rates.name() {
+        if headers::SIGNATURE.get_filled(&head.fields).is_some() && self.world.rates.name(head.peer)
+        {
             self.record.note_claimed(certificate::claimed_tpp(head));
         }
     }

@@ -72,6 +72,7 @@ kinds! {
     Imported = Psus "imported";
     Refused = Refusals "refused";
     Failed = Refusals "failed";
+    LeftOut = Refusals "left-out";
     Started = Control "started";
     Stopped = Control "stopped";
     Reloaded = Control "reloaded";

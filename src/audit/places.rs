@@ -55,7 +55,7 @@ impl Places {
     const fn share(&self, kind: Kind) -> (&AtomicUsize, usize) {
         match kind {
             Kind::Forwarding | Kind::Outcome => (&self.forwarded, FORWARDED),
-            Kind::Refused | Kind::Failed | Kind::Call => (&self.refusals, REFUSALS),
+            Kind::Refused | Kind::Failed | Kind::LeftOut | Kind::Call => (&self.refusals, REFUSALS),
             Kind::ScaCompleted
             | Kind::ScaFailed
             | Kind::Bound

@@ -53,6 +53,8 @@ const AUDITED: [&str; 11] = [
 pub(super) struct Arrival {
     /// The local address of the connection; `None` for a Unix socket.
     pub(super) local: Option<SocketAddr>,
+    /// The caller's address; `None` for a Unix socket.
+    pub(super) caller: Option<SocketAddr>,
     /// Whether the connection is encrypted.
     pub(super) tls: bool,
     /// The CAs that verified the client certificate; `None` without a certificate.
@@ -105,7 +107,11 @@ pub(super) async fn admit(
             let answer = fault.answer(&context);
             if let Some(record) = record("none") {
                 let event = || record.event(&context, &answer);
-                context.telemetry.refused_call(event);
+                let arrival = request.extensions().get::<Arrival>();
+                let caller = arrival.and_then(|arrival| arrival.caller);
+                context
+                    .telemetry
+                    .refused_call(caller.map(|caller| caller.ip()), event);
             }
             answer
         }

@@ -86,6 +86,9 @@ trait Accept: Send + Sync {
 
     /// The local address of a stream; `None` for a Unix socket.
     fn reached(stream: &Self::Stream) -> Option<SocketAddr>;
+
+    /// The caller's address; `None` for a Unix socket.
+    fn caller(stream: &Self::Stream) -> Option<SocketAddr>;
 }
 
 impl Accept for TcpListener {
@@ -98,6 +101,10 @@ impl Accept for TcpListener {
     fn reached(stream: &TcpStream) -> Option<SocketAddr> {
         stream.local_addr().ok()
     }
+
+    fn caller(stream: &TcpStream) -> Option<SocketAddr> {
+        stream.peer_addr().ok()
+    }
 }
 
 impl Accept for UnixListener {
@@ -108,6 +115,10 @@ impl Accept for UnixListener {
     }
 
     fn reached(_: &UnixStream) -> Option<SocketAddr> {
+        None
+    }
+
+    fn caller(_: &UnixStream) -> Option<SocketAddr> {
         None
     }
 }
@@ -136,6 +147,7 @@ impl Serving {
                 Ok(stream) => {
                     let arrival = Arrival {
                         local: L::reached(&stream),
+                        caller: L::caller(&stream),
                         tls: tls.is_some(),
                         client_ca: tls.as_ref().and_then(|tls| tls.client_ca),
                     };

@@ -3,7 +3,7 @@
 //! Invariant: `traceparent` counts only behind a trusted proxy that writes headers; a TPP's own is not believed. Such a proxy must
 //! replace what its client sent. Deliberately not here: the facts that checks find.
 
-use super::listener::ClientConnection;
+use super::{arrival::peer_of, listener::ClientConnection};
 use crate::{
     interface::headers::{
         self, RequestId,
@@ -82,6 +82,7 @@ impl Opening {
                 method: Some(method(&head.method)),
                 version: version(head.version),
                 tls: connection.map(ClientConnection::tls),
+                caller: peer_of(session).map(|peer| peer.ip()),
                 ..HttpFacts::default()
             },
         }

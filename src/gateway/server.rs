@@ -100,6 +100,7 @@ pub fn serve(checked: Checked, startup: Startup) -> Result<(), StartFault> {
     prepared.server.run(RunArgs {
         shutdown_signal: Box::new(by_signal),
     });
+    prepared.telemetry.say_left_out(true);
     let audit = prepared.telemetry.audit();
     audit.record(audit.event(Kind::Stopped));
     if !prepared.telemetry.flush(LAST_WITHIN) {

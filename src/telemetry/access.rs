@@ -341,6 +341,7 @@ mod tests {
             request_id: RequestId::parse(&HeaderValue::from_static("a-1")),
             trace: Some(TraceContext::new(parent, 1, 2)),
             http: HttpFacts {
+                caller: None,
                 method: Some("GET"),
                 version: Some("2"),
                 tls: Some("1.3"),

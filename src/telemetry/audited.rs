@@ -1,36 +1,45 @@
 //! Records of the audit about finished requests: refusals, failures, and the outcome of those whose forwarding was recorded; and about
 //! refused calls of the control listener.
 //!
-//! Invariant: callers cannot fill the disk: each second has a bounded number of refusals, and fewer of unverified callers. Deliberately
-//! not here: the record before a request is forwarded, which the gateway waits for.
+//! Invariant: callers cannot fill the disk, and none hides another: each TPP, and unverified callers of each network, have a share of the
+//! refusals of a second ([`super::shares`]). Deliberately not here: the record before a request is forwarded, which the gateway waits for.
 
-use super::facts::Finished;
+use super::{
+    facts::Finished,
+    shares::{Most, Shares, Subject},
+};
 use crate::{
     admission::{Outcome, Stage},
     audit::{Audit, AuditEvent, Kind},
-    clock::Stopwatch,
     interface::{Reason, TppId, headers::RequestId},
 };
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::net::IpAddr;
 
-/// The most records of refusals in a second, of callers whose signature verified.
-const VERIFIED: u32 = 50;
+/// The records of refusals in a second, of callers whose signature verified: of one TPP alone at most 50.
+const VERIFIED: Most = Most { own: 5, common: 45 };
 
-/// The same, of callers who only show a certificate, which anybody can.
-const UNVERIFIED: u32 = 10;
+/// The same, of callers who only show a certificate, which anybody can: of one network alone at most ten.
+const UNVERIFIED: Most = Most { own: 2, common: 8 };
 
-/// The same, of calls of the control listener: anybody who reaches its port can be refused.
-const CALLS: u32 = 10;
+/// The same, of calls of the control listener: anybody who reaches its port can be refused. Of one caller alone at most ten.
+const CALLS: Most = Most { own: 4, common: 6 };
 
 /// Counts the records of refusals.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct RefusalRecords {
-    verified: Window,
-    unverified: Window,
-    calls: Window,
+    verified: Shares,
+    unverified: Shares,
+    calls: Shares,
+}
+
+impl Default for RefusalRecords {
+    fn default() -> Self {
+        Self {
+            verified: Shares::new(VERIFIED),
+            unverified: Shares::new(UNVERIFIED),
+            calls: Shares::new(CALLS),
+        }
+    }
 }
 
 impl RefusalRecords {
@@ -48,19 +57,48 @@ impl RefusalRecords {
             return;
         }
         // A refusal of nobody's request tells nothing later, and would fill the disk.
-        if reason.is_none() || finished.record.shown_tpp().is_none() {
+        let Some(tpp) = finished.record.shown_tpp().filter(|_| reason.is_some()) else {
             return;
-        }
-        let (window, most) = match is_verified(finished) {
-            true => (&self.verified, VERIFIED),
-            false => (&self.unverified, UNVERIFIED),
         };
-        window.record(most, audit, || event(finished, audit, kind, reason));
+        let has_place = match is_verified(finished) {
+            true => self.verified.take(Subject::Tpp(tpp.clone())),
+            false => self.unverified.take_of_network(finished.http.caller),
+        };
+        if has_place {
+            audit.record(event(finished, audit, kind, reason));
+        }
     }
 
     /// Records a refused call of the control listener.
-    pub(super) fn record_call(&self, audit: &Audit, event: impl FnOnce() -> AuditEvent) {
-        self.calls.record(CALLS, audit, event);
+    pub(super) fn record_call(
+        &self,
+        audit: &Audit,
+        caller: Option<IpAddr>,
+        event: impl FnOnce() -> AuditEvent,
+    ) {
+        if self.calls.take_of_network(caller) {
+            audit.record(event());
+        }
+    }
+
+    /// Records how many found no place, of each subject for which it is time.
+    pub(super) fn say_left_out(&self, audit: &Audit, is_end: bool) {
+        let kinds = [
+            ("refusals", &self.verified),
+            ("refusals", &self.unverified),
+            ("calls", &self.calls),
+        ];
+        for (of, shares) in kinds {
+            for (subject, omitted) in shares.due(is_end) {
+                let event = audit.event(Kind::LeftOut).with("of", of);
+                let event = match &subject {
+                    Subject::Tpp(tpp) => event.with("tpp", tpp.as_str()),
+                    Subject::OtherTpps => event,
+                    Subject::Network(share) => event.with("network", *share),
+                };
+                audit.record(event.with("omitted", omitted));
+            }
+        }
     }
 }
 
@@ -102,56 +140,4 @@ fn event(finished: &Finished<'_>, audit: &Audit, kind: Kind, reason: Option<Reas
 
 fn is_verified(finished: &Finished<'_>) -> bool {
     finished.record.holds(Stage::Signature)
-}
-
-/// The records of the current second.
-#[derive(Debug)]
-struct Window(Mutex<(Stopwatch, u32, u64)>);
-
-impl Default for Window {
-    fn default() -> Self {
-        Self(Mutex::new((Stopwatch::start(), 0, 0)))
-    }
-}
-
-impl Window {
-    /// Records an event if this second has a place, with the number of those before it that found none.
-    fn record(&self, most: u32, audit: &Audit, event: impl FnOnce() -> AuditEvent) {
-        let Some(omitted) = self.take(most) else {
-            return;
-        };
-        let omitted = Some(omitted).filter(|omitted| *omitted > 0);
-        audit.record(event().with_some("omitted", omitted));
-    }
-
-    /// Takes a place of this second; returns the number of those that found none since the last one that did.
-    fn take(&self, most: u32) -> Option<u64> {
-        let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (since, taken, omitted) = &mut *window;
-        if since.elapsed() >= Duration::from_secs(1) {
-            (*since, *taken) = (Stopwatch::start(), 0);
-        }
-        if *taken >= most {
-            *omitted = omitted.saturating_add(1);
-            return None;
-        }
-        *taken = taken.saturating_add(1);
-        Some(std::mem::take(omitted))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_second_has_a_bounded_number_of_refusals() {
-        let window = Window::default();
-        let taken = (0..1_000).filter(|_| window.take(10).is_some()).count();
-        // On a loaded machine, another second may have begun.
-        assert!((10..=30).contains(&taken), "{taken}");
-        std::thread::sleep(Duration::from_millis(1_010));
-        let omitted = u64::try_from(1_000 - taken).unwrap();
-        assert_eq!(window.take(10), Some(omitted));
-    }
 }

@@ -10,7 +10,7 @@ use crate::{
     state::Counters,
     trust::{Registers, Revocation, VerifiedCertificates},
 };
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, net::IpAddr, time::Duration};
 use uuid::Uuid;
 
 /// A request that has ended.
@@ -58,6 +58,8 @@ pub struct HttpFacts {
     pub method: Option<&'static str>,
     /// The version of HTTP: `1.0`, `1.1` or `2`.
     pub version: Option<&'static str>,
+    /// The caller's address, by which evidence is shared out (FWD-8). No log has it.
+    pub caller: Option<IpAddr>,
     /// The version of TLS: `1.2` or `1.3`.
     pub tls: Option<&'static str>,
     /// The number of bytes of the request's body that were read.

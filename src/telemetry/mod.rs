@@ -9,6 +9,7 @@ mod document;
 mod labels;
 #[cfg(test)]
 mod series;
+mod shares;
 mod table;
 
 // Making metrics, and writing their samples.
@@ -67,7 +68,7 @@ use events::EventMetrics;
 use registry::Registrar;
 use reload::ReloadMetrics;
 use requests::RequestMetrics;
-use std::time::Duration;
+use std::{net::IpAddr, time::Duration};
 
 /// Metrics and access log of one gateway.
 #[derive(Debug)]
@@ -82,6 +83,13 @@ pub struct Telemetry {
     audit: Audit,
     refusals: RefusalRecords,
     folders: WrittenFolders,
+}
+
+/// What was left out of the audit is said before the audit is closed.
+impl Drop for Telemetry {
+    fn drop(&mut self) {
+        self.say_left_out(true);
+    }
 }
 
 impl Telemetry {
@@ -155,8 +163,16 @@ impl Telemetry {
     }
 
     /// Records a refused call of the control listener in the audit, a bounded number in each second.
-    pub fn refused_call(&self, event: impl FnOnce() -> AuditEvent) {
-        self.refusals.record_call(&self.audit, event);
+    pub fn refused_call(&self, caller: Option<IpAddr>, event: impl FnOnce() -> AuditEvent) {
+        self.refusals.record_call(&self.audit, caller, event);
+    }
+
+    /// Says in the audit what was left out of it, of the subjects for which a minute has passed; of all at the end of the process (FWD-8).
+    /// Call this regularly, outside the request path.
+    pub fn say_left_out(&self, is_end: bool) {
+        if self.audit.is_on() {
+            self.refusals.say_left_out(&self.audit, is_end);
+        }
     }
 
     /// Opens the files of the logs by their names again, after a tool has moved them.

@@ -11,7 +11,10 @@ use super::{
     socket::Socket,
     stream::{ClientStream, Shared},
 };
-use crate::{config::Proxies, gateway::overload::Stranger, in_use::Current, trust::ClientChain};
+use crate::{
+    config::Proxies, gateway::overload::Stranger, in_use::Current, telemetry::Telemetry,
+    trust::ClientChain,
+};
 use async_trait::async_trait;
 use pingora::{
     apps::ServerApp,
@@ -185,7 +188,7 @@ impl<A: ServerApp + Send + Sync + 'static> Service for PublicListener<A> {
         self.accepting.store(true, Ordering::Release);
         let overload = Arc::clone(&self.shared.overload);
         let watching = tokio::spawn(async move { overload.watch().await });
-        let forgetting = forget_callers(&self.current, &self.limit);
+        let forgetting = forget_callers(&self.current, &self.limit, &self.shared.telemetry);
         tokio::pin!(forgetting);
         loop {
             tokio::select! {
@@ -205,10 +208,11 @@ impl<A: ServerApp + Send + Sync + 'static> Service for PublicListener<A> {
     }
 }
 
-/// Removes idle callers' rates and floods periodically, which bounds their memory. Never returns.
-async fn forget_callers(current: &Current, limit: &ConnectionLimit) {
+/// Removes idle callers' rates and floods periodically, which bounds their memory, and says what the audit has left out. Never returns.
+async fn forget_callers(current: &Current, limit: &ConnectionLimit, telemetry: &Telemetry) {
     loop {
         sleep(FORGET_EVERY).await;
+        telemetry.say_left_out(false);
         limit.forget_floods();
         let rates = Arc::clone(&current.load().snapshot.rates);
         // A flood leaves millions of entries, so the work runs on a blocking thread and delays no request.

@@ -126,9 +126,19 @@ fn a_second_has_records_of_a_bounded_number_of_refused_calls() {
         statuses.iter().filter(|status| **status == 400).count()
     };
     eventually("every permitted call is recorded", || permitted() == 30);
+    eventually("what was left out is said", || {
+        !of_kind(&site, "left-out").is_empty()
+    });
     let mut refused = of_kind(&site, "call");
     refused.retain(|record| record["status"] == 401);
-    let omitted = refused
+    // FWD-8: the last record says what was left out.
+    let left_out = of_kind(&site, "left-out");
+    assert!(
+        left_out
+            .iter()
+            .all(|record| record["of"] == "calls" && record["network"].is_u64())
+    );
+    let omitted = left_out
         .iter()
         .filter_map(|record| record["omitted"].as_u64());
     let omitted = usize::try_from(omitted.sum::<u64>()).unwrap();
