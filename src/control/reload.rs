@@ -152,8 +152,60 @@ mod tests {
         }
     }
 
+    /// A file that is written for a while: it has another length at each of the first looks.
+    #[cfg(feature = "sandbox")]
+    #[derive(Debug)]
+    struct Growing {
+        file: PathBuf,
+        looks: AtomicUsize,
+        reloads: AtomicUsize,
+    }
+
+    #[cfg(feature = "sandbox")]
+    impl Reload for Growing {
+        fn reload(&self) -> Result<Vec<&'static str>, Vec<String>> {
+            self.reloads.fetch_add(1, Ordering::Relaxed);
+            Ok(Vec::new())
+        }
+
+        fn files(&self) -> Vec<PathBuf> {
+            let looks = self.looks.fetch_add(1, Ordering::Relaxed);
+            if looks <= 5 {
+                fs::write(&self.file, "x".repeat(looks)).unwrap();
+            }
+            vec![self.file.clone()]
+        }
+
+        fn read_since(&self) -> LogTime {
+            LogTime::from_unix_milliseconds(u64::MAX)
+        }
+    }
+
+    #[cfg(feature = "sandbox")]
+    #[tokio::test(start_paused = true)]
+    async fn a_file_is_read_once_when_it_is_stable() {
+        const EVERY: Duration = Duration::from_secs(60);
+        let folder = tempfile::tempdir().unwrap();
+        let own = Arc::new(Growing {
+            file: folder.path().join("a"),
+            looks: AtomicUsize::new(0),
+            reloads: AtomicUsize::new(0),
+        });
+        let reload: Arc<dyn Reload> = Arc::<Growing>::clone(&own);
+        // It grows until the fifth look after the first one, and is stable at the sixth.
+        for (looks, reloads) in [(5, 0), (9, 1)] {
+            own.looks.store(0, Ordering::Relaxed);
+            let watching = watch(&reload, Some(EVERY));
+            let within = EVERY * looks + EVERY / 2;
+            assert!(tokio::time::timeout(within, watching).await.is_err());
+            assert_eq!(own.looks.load(Ordering::Relaxed), looks as usize + 1);
+            assert_eq!(own.reloads.load(Ordering::Relaxed), reloads);
+        }
+    }
+
     /// A file that was replaced after it was read, and before the watch began.
-    #[tokio::test]
+    #[cfg(feature = "sandbox")]
+    #[tokio::test(start_paused = true)]
     async fn a_change_during_the_start_is_not_lost() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a");

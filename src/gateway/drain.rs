@@ -335,3 +335,56 @@ impl<S: Service> Service for Drained<S> {
         self.service.listen_addresses()
     }
 }
+
+#[cfg(all(test, feature = "sandbox"))]
+mod tests {
+    use super::*;
+    use std::future::pending;
+
+    const FINISH: Duration = Duration::from_secs(180);
+
+    /// The time until the requests under way have finished, or are given up: one that takes so long, on a connection that stays open.
+    async fn finished_after(request: Duration, is_open: bool, impatient: Duration) -> Duration {
+        let drain = Drain {
+            stopping: watch::Sender::new(false),
+            listener: watch::Sender::new(false),
+            control: watch::Sender::new(false),
+            underway: Arc::default(),
+            lame_duck: Duration::ZERO,
+            finish: FINISH,
+        };
+        let connection = drain.listener();
+        drain.underway.begin();
+        let request = async {
+            sleep(request).await;
+            drain.underway.end();
+            if !is_open {
+                drop(connection);
+            }
+            pending::<()>().await;
+        };
+        let began = Stopwatch::start();
+        tokio::select! {
+            () = drain.finish(sleep(impatient)) => {}
+            () = request => {}
+        }
+        began.elapsed()
+    }
+
+    /// FWD-4: requests under way finish, within a time, and connections without any are not waited for.
+    #[tokio::test(start_paused = true)]
+    async fn the_time_to_finish() {
+        let seconds = Duration::from_secs;
+        for (request, is_open, impatient, expected) in [
+            (0, true, 999, LINGER),
+            (60, true, 999, seconds(60) + LINGER),
+            (60, false, 999, seconds(60)),
+            (999, true, 999, FINISH),
+            (999, true, 7, seconds(7)),
+        ] {
+            let took = finished_after(seconds(request), is_open, seconds(impatient)).await;
+            let late = took.saturating_sub(expected);
+            assert!(took >= expected && late < 4 * LOOK, "{request}: {took:?}");
+        }
+    }
+}

@@ -234,4 +234,31 @@ mod tests {
         assert_eq!(slowest.allowed(usize::MAX), slowest.timeout);
         assert_eq!(pace(None).allowed(0), slowest.timeout);
     }
+
+    /// HTTP-9: a body is given up at the end of the second in which too little came, and after its whole time in any case.
+    #[cfg(feature = "sandbox")]
+    #[tokio::test(start_paused = true)]
+    async fn a_body_is_given_up_in_time() {
+        let pace = BodyPace {
+            timeout: Duration::from_secs(10),
+            rate: Some(1024),
+        };
+        // So many seconds with a KiB each, then nothing.
+        for (seconds, end) in [(0, 2), (1, 3), (5, 7), (100, 10)] {
+            let (received, watch) = (AtomicUsize::new(0), Stopwatch::start());
+            let arriving = async {
+                for second in 1..=seconds {
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                    received.store(second * 1024, Ordering::Relaxed);
+                }
+                std::future::pending::<()>().await;
+            };
+            tokio::select! {
+                () = pace.lost(&received) => {}
+                () = arriving => {}
+            }
+            let took = watch.elapsed().as_secs_f64();
+            assert!((took - f64::from(end)).abs() < 0.01, "{seconds}: {took}");
+        }
+    }
 }

@@ -431,6 +431,19 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "sandbox")]
+    #[tokio::test(start_paused = true)]
+    async fn a_request_waits_for_half_a_second() {
+        let (all, a) = (limits(1, 1), tpp(1));
+        let first = all.begin(Some(&a), None).await.unwrap();
+        let watch = crate::clock::Stopwatch::start();
+        assert!(all.await_room(&a).await.is_err());
+        let late = PATIENCE + Duration::from_millis(2);
+        assert!((PATIENCE..late).contains(&watch.elapsed()));
+        drop(first);
+        assert!(is_empty(&all));
+    }
+
     /// They were judged while there was room.
     #[tokio::test]
     async fn judged_requests_wait_too() {

@@ -139,11 +139,23 @@ mod tests {
         pool.waiting.lock().unwrap().len()
     }
 
-    #[tokio::test]
+    #[cfg(feature = "sandbox")]
+    #[tokio::test(start_paused = true)]
     async fn old_ones_are_closed_and_never_handed_out() {
-        let (mut pool, _cores) = pool_of(LOOKED_AT_ONCE * 2 + 1, Duration::MAX).await;
-        pool.lasts = Duration::ZERO;
+        let lasts = Duration::from_secs(60);
+        let (pool, _cores) = pool_of(LOOKED_AT_ONCE * 2 + 2, lasts).await;
+        tokio::time::advance(lasts).await;
+        pool.tend();
+        assert_eq!(waiting(&pool), LOOKED_AT_ONCE * 2 + 2);
+        // One that was used is as new.
+        let used = pool.take().unwrap();
+        tokio::time::advance(Duration::from_millis(1)).await;
         assert!(pool.take().is_none());
+        pool.put(used);
+        pool.tend();
+        assert_eq!(waiting(&pool), 1);
+        tokio::time::advance(lasts).await;
+        assert!(pool.take().is_some());
         pool.tend();
         assert_eq!(waiting(&pool), 0);
     }

@@ -41,3 +41,46 @@ impl<K: Copy + PartialEq> Deadline<K> {
         running.is_some_and(|(_, end)| matches!(end.as_mut().poll(context), Poll::Ready(())))
     }
 }
+
+#[cfg(all(test, feature = "sandbox"))]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+    use tokio::time::advance;
+
+    const LIMIT: Duration = Duration::from_secs(10);
+    const MOMENT: Duration = Duration::from_millis(10);
+
+    async fn is_over(deadline: &mut Deadline<u8>, what: u8) -> bool {
+        poll_fn(|context| Poll::Ready(deadline.is_over(context, what, LIMIT))).await
+    }
+
+    /// HTTP-9: the deadline of an operation ends with it, and begins anew for the next one.
+    #[tokio::test(start_paused = true)]
+    async fn the_time_of_an_operation() {
+        let mut deadline = Deadline::new();
+        assert!(!is_over(&mut deadline, 1).await);
+        advance(LIMIT - MOMENT).await;
+        assert!(!is_over(&mut deadline, 1).await);
+        advance(2 * MOMENT).await;
+        assert!(is_over(&mut deadline, 1).await);
+        assert!(!is_over(&mut deadline, 2).await, "another operation");
+        advance(LIMIT - MOMENT).await;
+        deadline.clear();
+        assert!(!deadline.is_running() && !is_over(&mut deadline, 2).await);
+        advance(2 * MOMENT).await;
+        assert!(!is_over(&mut deadline, 2).await, "it began anew");
+    }
+
+    /// The task that waits is woken when the time is over.
+    #[tokio::test(start_paused = true)]
+    async fn the_task_is_woken() {
+        let (mut deadline, began) = (Deadline::new(), tokio::time::Instant::now());
+        poll_fn(|context| match deadline.is_over(context, 1, LIMIT) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        })
+        .await;
+        assert!((LIMIT..LIMIT + MOMENT).contains(&began.elapsed()));
+    }
+}

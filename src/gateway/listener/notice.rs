@@ -10,11 +10,8 @@ const MOST: u32 = 5;
 const PERIOD: Duration = Duration::from_secs(60);
 
 /// The lines of the current period.
-#[derive(Debug)]
-pub(super) struct NoticeLimit {
-    period: Duration,
-    lines: Mutex<Lines>,
-}
+#[derive(Debug, Default)]
+pub(super) struct NoticeLimit(Mutex<Lines>);
 
 #[derive(Debug)]
 struct Lines {
@@ -23,28 +20,20 @@ struct Lines {
     unsaid: u64,
 }
 
-impl Default for NoticeLimit {
+impl Default for Lines {
     fn default() -> Self {
-        Self::new(PERIOD)
+        Self {
+            since: Stopwatch::start(),
+            written: 0,
+            unsaid: 0,
+        }
     }
 }
 
 impl NoticeLimit {
-    /// Allows [`MOST`] lines in each period.
-    fn new(period: Duration) -> Self {
-        Self {
-            period,
-            lines: Mutex::new(Lines {
-                since: Stopwatch::start(),
-                written: 0,
-                unsaid: 0,
-            }),
-        }
-    }
-
     /// Writes a line if the limit allows it; `write` gets the number of lines suppressed before it.
     pub(super) fn warn(&self, write: impl FnOnce(u64)) {
-        let Ok(unsaid) = self.lines.lock().map(|mut lines| lines.take(self.period)) else {
+        let Ok(unsaid) = self.0.lock().map(|mut lines| lines.take()) else {
             return;
         };
         if let Some(unsaid) = unsaid {
@@ -54,8 +43,8 @@ impl NoticeLimit {
 }
 
 impl Lines {
-    fn take(&mut self, period: Duration) -> Option<u64> {
-        if self.since.elapsed() >= period {
+    fn take(&mut self) -> Option<u64> {
+        if self.since.elapsed() >= PERIOD {
             self.since = Stopwatch::start();
             self.written = 0;
         }
@@ -68,31 +57,24 @@ impl Lines {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "sandbox"))]
 mod tests {
     use super::*;
+    use tokio::time::advance;
 
-    #[test]
-    fn ten_thousand_probes_cause_few_lines() {
+    #[tokio::test(start_paused = true)]
+    async fn ten_thousand_probes_cause_few_lines() {
         let limit = NoticeLimit::default();
-        let mut written = 0;
-        for _ in 0..10_000 {
-            limit.warn(|_| written += 1);
-        }
-        assert!((5..=10).contains(&written), "{written}");
-    }
-
-    #[test]
-    fn the_next_line_reports_those_before_it() {
-        let limit = NoticeLimit::new(Duration::from_millis(500));
-        let mut written = 0;
-        for _ in 0..1_000 {
-            limit.warn(|_| written += 1);
-        }
-        std::thread::sleep(Duration::from_millis(510));
-        let mut unsaid = None;
-        limit.warn(|count| unsaid = Some(count));
-        // On a loaded machine, another period may have begun meanwhile.
-        assert!(unsaid.is_some_and(|unsaid| unsaid > 0 && unsaid <= 1_000 - written));
+        let probe = |count: usize| {
+            let mut unsaid = Vec::new();
+            (0..count).for_each(|_| limit.warn(|before| unsaid.push(before)));
+            unsaid
+        };
+        assert_eq!(probe(5_000), [0; 5]);
+        advance(PERIOD - Duration::from_millis(1)).await;
+        assert_eq!(probe(5_000), [0; 0]);
+        // The next line reports those before it.
+        advance(Duration::from_millis(1)).await;
+        assert_eq!(probe(10), [9_995, 0, 0, 0, 0]);
     }
 }
