@@ -3,7 +3,7 @@
 #[cfg(feature = "sandbox")]
 use super::volatile::Volatile;
 use super::{
-    Block, BlockHash, Counters, PsuHash, Unavailable, change::Change, engine::Engine,
+    Block, BlockHash, Counters, Dated, PsuHash, Unavailable, change::Change, engine::Engine,
     postgres::Postgres, rows::BoundPsu, sqlite::Sqlite,
 };
 use crate::clock::Timestamp;
@@ -32,11 +32,11 @@ macro_rules! each {
 }
 
 impl Engine for AnyEngine {
-    async fn psu(&self, psu: PsuHash) -> Result<Option<BoundPsu>, Unavailable> {
+    async fn psu(&self, psu: PsuHash) -> Result<Dated<Option<BoundPsu>>, Unavailable> {
         each!(self, engine => engine.psu(psu).await)
     }
 
-    async fn blocks(&self) -> Result<Vec<(BlockHash, Block)>, Unavailable> {
+    async fn blocks(&self) -> Result<Dated<Vec<(BlockHash, Block)>>, Unavailable> {
         each!(self, engine => engine.blocks().await)
     }
 

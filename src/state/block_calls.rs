@@ -5,7 +5,7 @@ use super::{
     engine::Engine,
     rules::{LiftedBlock, NewBlock},
 };
-use crate::{clock::BootTime, interface::ForbiddenTpp};
+use crate::interface::ForbiddenTpp;
 use std::sync::Arc;
 
 /// The most times that the engine is asked for one answer: it may be too old already where the engine is slow.
@@ -27,10 +27,10 @@ impl StateStore {
             if let Some(blocks) = self.process.current_blocks() {
                 return Ok(blocks);
             }
-            let asked = BootTime::now();
-            let blocks = self.list_blocks().await?;
-            if self.process.freshness.of_answer(asked).is_fresh() {
-                return Ok(Arc::new(Blocks::new(blocks.into_iter())));
+            let blocks = self.engine.blocks().await?;
+            if blocks.as_of.is_fresh() {
+                let blocks = blocks.fact.into_iter().map(|(_, block)| block);
+                return Ok(Arc::new(Blocks::new(blocks)));
             }
         }
         Err(Unavailable("the state answers too slowly".into()))
@@ -42,7 +42,7 @@ impl StateStore {
     /// The store is unavailable.
     pub async fn list_blocks(&self) -> Result<Vec<Block>, Unavailable> {
         let blocks = self.engine.blocks().await?;
-        Ok(blocks.into_iter().map(|(_, block)| block).collect())
+        Ok(blocks.fact.into_iter().map(|(_, block)| block).collect())
     }
 
     /// Blocks a TPP (CTL-2). When this function returns, the block applies in this process.

@@ -4,7 +4,9 @@
 //! variant of [`AnyEngine`](super::any_engine::AnyEngine), and a line in the conformance suite (`tests/it/state/conformance.rs`), which
 //! specifies all duties of an engine.
 
-use super::{Block, BlockHash, Counters, PsuHash, Unavailable, change::Change, rows::BoundPsu};
+use super::{
+    Block, BlockHash, Counters, Dated, PsuHash, Unavailable, change::Change, rows::BoundPsu,
+};
 use crate::clock::Timestamp;
 
 /// The duties of an engine.
@@ -13,23 +15,27 @@ use crate::clock::Timestamp;
 /// changed, in this process or in another. Every process applies the committed changes of the others within a tenth of a second, or within a
 /// quarter of a second where a database's notification is lost.
 pub(super) trait Engine: Send + Sync {
-    /// A stored PSU, independent of the TPP that it is bound to; updates the cache.
+    /// A stored PSU, independent of the TPP that it is bound to, as of the moment at which the engine began to read; updates the cache. The
+    /// time in which the question waited for its turn is no age of the answer: otherwise a busy engine would only give answers that are too
+    /// old.
     ///
     /// # Errors
     /// The PSU cannot be read.
     fn psu(
         &self,
         psu: PsuHash,
-    ) -> impl Future<Output = Result<Option<BoundPsu>, Unavailable>> + Send;
+    ) -> impl Future<Output = Result<Dated<Option<BoundPsu>>, Unavailable>> + Send;
 
-    /// Every block of a TPP (CTL-2), as it is stored.
+    /// Every block of a TPP (CTL-2), as it is stored; as of the moment, as for a PSU.
     ///
     /// The engine also keeps [`Process::blocks`](super::process::Process::blocks) current: it loads them when it is opened, applies those
     /// that it commits before it answers, and loads them again when another process changed one.
     ///
     /// # Errors
     /// The blocks cannot be read.
-    fn blocks(&self) -> impl Future<Output = Result<Vec<(BlockHash, Block)>, Unavailable>> + Send;
+    fn blocks(
+        &self,
+    ) -> impl Future<Output = Result<Dated<Vec<(BlockHash, Block)>>, Unavailable>> + Send;
 
     /// Decides a change in one transaction with other queued changes, and answers when the change is durable.
     ///

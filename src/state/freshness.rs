@@ -27,6 +27,12 @@ impl AsOf {
     pub fn is_fresh(self) -> bool {
         self.0.is_none_or(|at| at.elapsed() <= LIMIT)
     }
+
+    /// Whether the fact is known as of this moment or a later one.
+    #[cfg(test)]
+    pub(super) fn is_not_before(self, moment: BootTime) -> bool {
+        self.0.is_none_or(|at| at >= moment)
+    }
 }
 
 /// A fact, and the moment as of which it is known.
@@ -54,8 +60,8 @@ impl<T> Dated<T> {
 pub(super) enum Reads {
     /// The rows are those of this process: there is no other state.
     Own,
-    /// An answer is as of the moment at which it was asked for.
-    AsAsked,
+    /// An answer is as of the moment at which the engine began to read.
+    AsRead,
     /// The same, but not later than the last proof that the engine is the one that decides: a former primary answers too.
     AsProven,
 }
@@ -108,14 +114,14 @@ impl Freshness {
         as_of.is_fresh().then_some(as_of)
     }
 
-    /// The moment as of which the engine's answer is known that was asked for at this moment.
-    pub(super) fn of_answer(&self, asked: BootTime) -> AsOf {
+    /// The moment as of which an answer is known that the engine began to read at this moment.
+    pub(super) fn of_answer(&self, began: BootTime) -> AsOf {
         if self.is_any_time() {
             return AsOf::ANY_TIME;
         }
         match self.reads {
-            Reads::Own | Reads::AsAsked => AsOf(Some(asked)),
-            Reads::AsProven => AsOf(Some(self.last().unwrap_or(self.since).min(asked))),
+            Reads::Own | Reads::AsRead => AsOf(Some(began)),
+            Reads::AsProven => AsOf(Some(self.last().unwrap_or(self.since).min(began))),
         }
     }
 
@@ -145,7 +151,7 @@ mod tests {
 
     #[test]
     fn memory_is_used_for_a_second_after_everything_was_heard() {
-        let freshness = since(3_600_000, Reads::AsAsked, false);
+        let freshness = since(3_600_000, Reads::AsRead, false);
         assert_eq!(freshness.of_memory(), None, "nothing was heard yet");
         freshness.heard(ago(60_000));
         assert_eq!(freshness.of_memory(), None);
@@ -160,7 +166,7 @@ mod tests {
     /// What was fresh when it was read is not fresh for ever: it is judged where it is used.
     #[test]
     fn a_fact_grows_old() {
-        let freshness = since(3_600_000, Reads::AsAsked, false);
+        let freshness = since(3_600_000, Reads::AsRead, false);
         assert!(freshness.of_answer(BootTime::now()).is_fresh());
         assert!(!freshness.of_answer(ago(60_000)).is_fresh());
         assert!(AsOf::ANY_TIME.is_fresh());

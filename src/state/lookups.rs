@@ -6,10 +6,7 @@ use super::{
     Bind, Bound, Claimed, Dated, Known, KnownPsu, Psu, PsuHash, PsuRef, StateStore, Unavailable,
     change::Change, engine::Engine, rows, rules::NewBinding,
 };
-use crate::{
-    clock::BootTime,
-    interface::{TppId, headers::PsuId},
-};
+use crate::interface::{TppId, headers::PsuId};
 use std::sync::Arc;
 
 impl StateStore {
@@ -64,7 +61,7 @@ impl StateStore {
     /// The store is unavailable.
     pub async fn is_taken(&self, psu: Claimed<PsuId>) -> Result<bool, Unavailable> {
         let bound = self.engine.psu(self.keys.psu(psu.to_seek())).await?;
-        Ok(bound.is_some())
+        Ok(bound.fact.is_some())
     }
 
     /// The TPP that a PSU-ID is bound to, by the bank's word; never from the cache.
@@ -73,7 +70,7 @@ impl StateStore {
     /// The store is unavailable.
     pub async fn tpp_of(&self, psu: Known<PsuId>) -> Result<Option<TppId>, Unavailable> {
         let bound = self.engine.psu(self.keys.psu(psu)).await?;
-        Ok(bound.map(|bound| bound.tpp))
+        Ok(bound.fact.map(|bound| bound.tpp))
     }
 
     /// What [`StateStore::bind`] would change: the same decision, on rows that are not written.
@@ -83,7 +80,7 @@ impl StateStore {
     pub async fn would_bind(&self, bind: &Bind<'_>) -> Result<Bound, Unavailable> {
         let psu = self.keys.psu(bind.who.psu);
         let mut rows = rows::Rows::default();
-        rows.psus.load(psu, self.engine.psu(psu).await?);
+        rows.psus.load(psu, self.engine.psu(psu).await?.fact);
         Ok(NewBinding::by_bank(&self.keys, bind).decide(&mut rows))
     }
 
@@ -103,12 +100,10 @@ impl StateStore {
         psu: PsuHash,
         tpp: &TppId,
     ) -> Result<Dated<Option<Arc<Psu>>>, Unavailable> {
-        let asked = BootTime::now();
-        let bound = self.engine.psu(psu).await?;
-        let bound = bound.filter(|bound| bound.tpp == *tpp);
-        Ok(Dated {
-            fact: bound.map(|bound| bound.psu),
-            as_of: self.process.freshness.of_answer(asked),
-        })
+        let stored = self.engine.psu(psu).await?;
+        Ok(stored.map(|bound| {
+            let bound = bound.filter(|bound| bound.tpp == *tpp);
+            bound.map(|bound| bound.psu)
+        }))
     }
 }

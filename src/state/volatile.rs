@@ -3,12 +3,12 @@
 //! Deliberately not here: durability, and an operator's acceptance of the clock.
 
 use super::{
-    Block, BlockHash, Counters, Keys, ListHash, PsuHash, QuotaHash, RequestHash, StateSettings,
-    TokenHash, Unavailable,
+    Block, BlockHash, Counters, Dated, Keys, ListHash, PsuHash, QuotaHash, RequestHash,
+    StateSettings, TokenHash, Unavailable,
     change::{Change, undecided},
     clock::ClockRow,
     engine::Engine,
-    freshness::{Freshness, Reads},
+    freshness::{AsOf, Freshness, Reads},
     hash::{Hash, Kind},
     lock::lock,
     process::Process,
@@ -80,17 +80,23 @@ impl VolatileTables {
     }
 }
 
+/// There is no other state.
+const fn own<T>(fact: T) -> Dated<T> {
+    let as_of = AsOf::ANY_TIME;
+    Dated { fact, as_of }
+}
+
 impl Engine for Volatile {
-    async fn psu(&self, psu: PsuHash) -> Result<Option<BoundPsu>, Unavailable> {
+    async fn psu(&self, psu: PsuHash) -> Result<Dated<Option<BoundPsu>>, Unavailable> {
         let cache = &self.process.cache;
         let reading = cache.reading(psu);
         let bound = lock(&self.tables).psus.get(&psu).cloned();
         cache.put(psu, reading, bound.as_ref());
-        Ok(bound)
+        Ok(own(bound))
     }
 
-    async fn blocks(&self) -> Result<Vec<(BlockHash, Block)>, Unavailable> {
-        Ok(lock(&self.tables).blocks())
+    async fn blocks(&self) -> Result<Dated<Vec<(BlockHash, Block)>>, Unavailable> {
+        Ok(own(lock(&self.tables).blocks()))
     }
 
     async fn commit<C: Change>(&self, change: C) -> Result<C::Outcome, Unavailable> {

@@ -38,7 +38,7 @@ mod tidy;
 mod worker;
 
 use super::{
-    Block, BlockHash, Counters, Keys, OpenFault, PsuHash, StateSettings, Unavailable,
+    Block, BlockHash, Counters, Dated, Keys, OpenFault, PsuHash, StateSettings, Unavailable,
     change::{self, Change},
     clock::ClockRow,
     engine::Engine,
@@ -48,7 +48,7 @@ use super::{
     rows::BoundPsu,
     rules::Table,
 };
-use crate::clock::{Stopwatch, Timestamp};
+use crate::clock::{BootTime, Stopwatch, Timestamp};
 use connect::{Connector, Link, Session, text};
 use follow::Follower;
 use job::{Job, Sweep};
@@ -179,6 +179,12 @@ impl Postgres {
         }
     }
 
+    /// An answer whose question was sent at this moment.
+    fn dated<T>(&self, began: BootTime, fact: T) -> Dated<T> {
+        let as_of = self.shared.freshness.of_answer(began);
+        Dated { fact, as_of }
+    }
+
     async fn ask<T>(
         &self,
         job: Job,
@@ -294,8 +300,9 @@ fn work(
 }
 
 impl Engine for Postgres {
-    async fn psu(&self, psu: PsuHash) -> Result<Option<BoundPsu>, Unavailable> {
+    async fn psu(&self, psu: PsuHash) -> Result<Dated<Option<BoundPsu>>, Unavailable> {
         let link = self.reader().await?;
+        let began = BootTime::now();
         let cache = &self.shared.process.cache;
         let reading = cache.reading(psu);
         let key = rows::id(psu);
@@ -310,11 +317,12 @@ impl Engine for Postgres {
         }
         let bound = rows::joined_psu(&found).map_err(|fault| Unavailable(fault.to_string()))?;
         cache.put(psu, reading, bound.as_ref());
-        Ok(bound)
+        Ok(self.dated(began, bound))
     }
 
-    async fn blocks(&self) -> Result<Vec<(BlockHash, Block)>, Unavailable> {
+    async fn blocks(&self) -> Result<Dated<Vec<(BlockHash, Block)>>, Unavailable> {
         let link = self.reader().await?;
+        let began = BootTime::now();
         let found = timeout(LOOKUP, blocks::all(&link))
             .await
             .map_err(|_| Unavailable(format!("no answer for {} s", LOOKUP.as_secs())))?;
@@ -322,7 +330,8 @@ impl Engine for Postgres {
         if !self.shared.connector.fence.is_current(&link.origin) {
             return Err(Unavailable("there is a newer primary".to_owned()));
         }
-        found.map_err(Unavailable)
+        let found = found.map_err(Unavailable)?;
+        Ok(self.dated(began, found))
     }
 
     async fn commit<C: Change>(&self, change: C) -> Result<C::Outcome, Unavailable> {

@@ -22,7 +22,7 @@ mod watch;
 mod writer;
 
 use super::{
-    Block, BlockHash, Counters, Keys, OpenFault, PsuHash, StateSettings, Unavailable,
+    Block, BlockHash, Counters, Dated, Keys, OpenFault, PsuHash, StateSettings, Unavailable,
     change::Change,
     engine::Engine,
     freshness::{Freshness, Reads},
@@ -62,7 +62,7 @@ impl Sqlite {
         let watcher = file::connect_reader(identity.path()).map_err(damaged)?;
         let mover = file::connect(identity.path()).map_err(damaged)?;
         let (clock, kept_clock) = clock::open(&connection).map_err(damaged)?;
-        let freshness = Arc::new(Freshness::new(Reads::AsAsked, false));
+        let freshness = Arc::new(Freshness::new(Reads::AsRead, false));
         let process = Arc::new(Process::new(settings, clock, freshness));
         let shared = Arc::new(Shared {
             identity,
@@ -95,11 +95,11 @@ impl Sqlite {
 }
 
 impl Engine for Sqlite {
-    async fn psu(&self, psu: PsuHash) -> Result<Option<BoundPsu>, Unavailable> {
+    async fn psu(&self, psu: PsuHash) -> Result<Dated<Option<BoundPsu>>, Unavailable> {
         self.readers.psu(psu, &self.shared).await
     }
 
-    async fn blocks(&self) -> Result<Vec<(BlockHash, Block)>, Unavailable> {
+    async fn blocks(&self) -> Result<Dated<Vec<(BlockHash, Block)>>, Unavailable> {
         self.readers.read(&self.shared, blocks::all).await
     }
 

@@ -1,7 +1,10 @@
 //! Reading the file, off the async workers: the lookup of a PSU, and every block of a TPP.
 
 use super::{file, rows, shared::Shared};
-use crate::state::{PsuHash, Unavailable, lock::lock, rows::BoundPsu};
+use crate::{
+    clock::BootTime,
+    state::{Dated, PsuHash, Unavailable, lock::lock, rows::BoundPsu},
+};
 use rusqlite::Connection;
 use std::{
     path::Path,
@@ -33,7 +36,7 @@ impl Readers {
         &self,
         psu: PsuHash,
         shared: &Arc<Shared>,
-    ) -> Result<Option<BoundPsu>, Unavailable> {
+    ) -> Result<Dated<Option<BoundPsu>>, Unavailable> {
         let process = Arc::clone(&shared.process);
         let lookup = move |connection: &Connection| {
             let reading = process.cache.reading(psu);
@@ -44,17 +47,19 @@ impl Readers {
         self.read(shared, lookup).await
     }
 
-    /// Reads with a connection of the pool.
+    /// Reads with a connection of the pool. The answer is as of the moment at which its turn came.
     pub(super) async fn read<T: Send + 'static>(
         &self,
         shared: &Arc<Shared>,
         read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
-    ) -> Result<T, Unavailable> {
+    ) -> Result<Dated<T>, Unavailable> {
         let ended = || Unavailable("the store's readers have ended".into());
         let turn = Arc::clone(&self.turns).acquire_owned().await;
         let turn = turn.map_err(|_| ended())?;
         let (free, shared) = (Arc::clone(&self.free), Arc::clone(shared));
         let task = tokio::task::spawn_blocking(move || {
+            // First: a file that is replaced after the look at it is not known as of later.
+            let began = BootTime::now();
             shared.identity.check().map_err(Unavailable)?;
             let path = shared.identity.path();
             let fault =
@@ -67,7 +72,10 @@ impl Readers {
             let found = read(&connection).map_err(fault)?;
             lock(&free).push(connection);
             drop(turn);
-            Ok(found)
+            Ok(Dated {
+                fact: found,
+                as_of: shared.process.freshness.of_answer(began),
+            })
         });
         task.await.unwrap_or_else(|_| Err(ended()))
     }
@@ -76,4 +84,31 @@ impl Readers {
 fn read(connection: &Connection, psu: PsuHash) -> rusqlite::Result<Option<BoundPsu>> {
     let transaction = connection.unchecked_transaction()?;
     rows::psu(&transaction, psu)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::{StateSettings, engine::Engine, sqlite::Sqlite};
+
+    /// SCA-13: a question that waited for its turn has an answer of its turn. As of the question, the answers of a busy machine would be too
+    /// old before they come.
+    #[tokio::test]
+    async fn an_answer_is_as_of_its_turn() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name| folder.path().join(name);
+        let settings = StateSettings::new(file("portvakt.db"), file("hash.key"));
+        let (sqlite, _, _) = Sqlite::open(&settings).unwrap();
+        let most = u32::try_from(READERS).unwrap();
+        let turns = Arc::clone(&sqlite.readers.turns).acquire_many_owned(most);
+        let turns = turns.await.unwrap();
+        let releasing = async {
+            tokio::task::yield_now().await;
+            let turn = BootTime::now();
+            drop(turns);
+            turn
+        };
+        let (answer, turn) = tokio::join!(sqlite.psu(PsuHash::from_bytes([1; 16])), releasing);
+        assert!(answer.unwrap().as_of.is_not_before(turn));
+    }
 }
