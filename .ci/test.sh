@@ -3,8 +3,8 @@
 #
 # Usage: .ci/test.sh [all | systems | bounds]
 #   all      every test that takes seconds: of the library, the programs, tests/it, and the examples in the documentation
-#   systems  those of tests/it that need other programs or more than seconds
-#   bounds   those of tests/it that assert an upper bound on a time: one after the other, with nothing beside them, three tries each
+#   systems  those of tests/it that need other programs or more than seconds, and then the bounds among them
+#   bounds   those of the others that assert an upper bound on a time: one after the other, with nothing beside them, three tries each
 #
 # A test that fails because a wait ran out (harness::RAN_OUT) may have failed because the machine was slow. It runs again three times,
 # alone: if it passes each time, it is reported as flaky, in target/flaky.txt too, and the run has passed. Any other failure is one at
@@ -74,9 +74,10 @@ passes_alone() {
     done
 }
 
+# bounds OPTION...: the bounds whose names grep selects by these options.
 bounds() {
     local name try passed
-    for name in $("$it" --list --ignored bounds:: 2>/dev/null | sed -n 's/: test$//p'); do
+    for name in $("$it" --list --ignored bounds:: 2>/dev/null | sed -n 's/: test$//p' | grep "$@"); do
         passed=no
         for try in 1 2 3; do
             attempt "$it" --exact "$name" --include-ignored --test-threads=1 && passed=yes && break
@@ -97,10 +98,11 @@ all)
     cargo test --features sandbox --doc || failed=1
     ;;
 systems)
-    attempt "$it" --ignored systems:: || judge "$it"
+    attempt "$it" --ignored systems:: --skip bounds:: || judge "$it"
     sed -n 's/^test \(.*\) \.\.\. .*<\([0-9.]*\)s>$/\2 \1/p' "$folder/out" >>"$folder/times"
+    bounds "^systems::"
     ;;
-bounds) bounds ;;
+bounds) bounds -v "^systems::" ;;
 *)
     echo "usage: .ci/test.sh [all | systems | bounds]" >&2
     exit 2

@@ -1,5 +1,7 @@
 //! The owner of a certificate and the roles in it: CRT-1, CRT-3 to CRT-5, CRT-9.
 
+/// Upper bounds on times.
+mod bounds;
 /// CRT-2.
 mod chain;
 /// CRT-6, CRT-11: before every source has answered.

@@ -26,9 +26,6 @@ const HONEST: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
-/// The longest time of a call or of a probe during an attack; the bars are 3 times the quiet one, and 100 ms.
-const LONGEST: Duration = Duration::from_secs(2);
-
 /// The connections of each slow kind: more than one address may have.
 const EACH: usize = 60;
 
@@ -72,21 +69,13 @@ impl Attacked {
         Connection::from(from, self.gate.address(), connector).ok()
     }
 
-    /// Asserts that a probe and the honest client, on a new connection, are answered.
+    /// Asserts that a probe and the honest client, on a new connection, are answered. How soon, `make edge` measures.
     fn serves(&self) {
         let sealed = self.gate.seal(&Call::plain().only(Protocol::Http1));
-        let watch = Stopwatch::start();
         let mut connection = self.connect(HONEST, &self.http1).unwrap();
         let answer = connection.exchange(&sealed).unwrap();
         assert_eq!(answer.status, 200, "{}", answer.reason());
-        let called = watch.elapsed();
-        let watch = Stopwatch::start();
         assert_eq!(self.gate.control("/readyz").status, 200);
-        let probed = watch.elapsed();
-        assert!(
-            called < LONGEST && probed < LONGEST,
-            "{called:?}, {probed:?}"
-        );
         assert_eq!(self.gate.upstream().take().len(), 1, "only its request");
     }
 

@@ -2,6 +2,8 @@
 //!
 //! `PORTVAKT_FAILOVERS` is the number of losses (`make failover COUNT=300`).
 
+/// Upper bounds on times.
+mod bounds;
 /// Primary and standby.
 mod cluster;
 /// The answers, and their check.
@@ -21,7 +23,7 @@ use portvakt::{
     state::{
         ClaimRequest, Completion, ConsentAccounts, Decision, Finish, Finished, Hash, Known,
         PlantedFault, PostgresSettings, PsuRef, QuotaClaim, RequestIdClaim, Retention,
-        StateSettings, StateStore, Withdraw,
+        StateSettings, StateStore,
     },
 };
 use std::{
@@ -296,13 +298,11 @@ async fn failovers_lose_and_repeat_nothing() {
         );
     }
     times.sort();
-    let median = times[times.len() / 2];
     println!(
-        "service back after a median of {median:?}, {:?} at most",
+        "service back after a median of {:?}, {:?} at most",
+        times[times.len() / 2],
         times[times.len() - 1]
     );
-    // Each, on a machine of its own.
-    assert!(median < Duration::from_secs(2));
 }
 
 /// Loses the primary of a new cluster again and again, and checks the answers of the run. Returns the times until service was back.
@@ -519,70 +519,4 @@ async fn three_gateways_grant_four_calls_and_a_payment_once() {
             assert_eq!(held, expected, "round {round}");
         }
     }
-}
-
-/// The rounds of [`delays`], with three changes each.
-const CHANGES: u64 = 15;
-
-/// The times until another gateway knows a new session, a session in its place, and its withdrawal; sorted.
-async fn delays(planted: Option<PlantedFault>) -> Vec<Duration> {
-    let cluster = tokio::task::block_in_place(|| Cluster::start(true));
-    let run = Run::start(cluster.config(), planted);
-    let [here, there] = [&run.stores[0], &run.stores[1]];
-    let known = async || {
-        let psu = there.psu(who(1)).await.unwrap();
-        psu.and_then(|psu| psu.session.map(|session| session.id))
-    };
-    let mut delays = Vec::new();
-    for round in 0..CHANGES {
-        for (step, text) in (0..).zip([Some("first"), Some("second"), None]) {
-            let session = text.map(|text| SessionId::from_text(text).unwrap());
-            // At any moment between two proofs.
-            let_pass_async(Duration::from_millis(300 + 17 * (3 * round + step))).await;
-            // The row before the change is in the other gateway's memory.
-            known().await;
-            if let Some(session) = &session {
-                let mut end = sca(1);
-                end.token = hash(3, 3 * round + step);
-                end.completion.as_mut().unwrap().session = session.clone();
-                here.finish(end).await.unwrap();
-            } else {
-                here.withdraw(who(1), Withdraw::Session).await.unwrap();
-            }
-            let expected = session.map(|session| here.keys().session(&TPP, &session));
-            let began = Stopwatch::start();
-            while known().await != expected {
-                assert!(began.elapsed() < LIMIT, "{RAN_OUT}: the change is known");
-                let_pass_async(Duration::from_millis(1)).await;
-            }
-            delays.push(began.elapsed());
-        }
-    }
-    delays.sort();
-    delays
-}
-
-/// SCA-4, SCA-13, SCA-16: a new session at one gateway ends the old one at another within 100 ms, and so does a withdrawal. Without
-/// notifications it would take up to 250 ms.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "make test-systems"]
-async fn a_change_of_a_session_is_known_to_the_other_gateways() {
-    let slow = |delays: &[Duration]| {
-        let (median, longest) = (delays[delays.len() / 2], delays[delays.len() - 1]);
-        println!(
-            "{} changes: median {median:?}, longest {longest:?}",
-            delays.len()
-        );
-        let slow = delays
-            .iter()
-            .filter(|delay| **delay > Duration::from_millis(100));
-        slow.count()
-    };
-    let found = slow(&delays(None).await);
-    assert!(
-        found <= 9,
-        "{found} were slower: a busy machine is slow now and then, not often"
-    );
-    let found = slow(&delays(Some(PlantedFault::LostNotify)).await);
-    assert!(found > 12, "lost notifications are not found: {found}");
 }

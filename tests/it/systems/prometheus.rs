@@ -16,7 +16,7 @@ mod variables;
 
 use crate::{
     dashboards::{self, Query},
-    harness::{Gate, Reply, eventually, let_pass, write_private},
+    harness::{Gate, RAN_OUT, Reply, eventually, let_pass, write_private},
     observe::breach,
     signers::python_with,
 };
@@ -158,7 +158,7 @@ fn is_seen(prometheus: &Prometheus, fault: &Fault, unanswered: &mut Vec<Query>) 
         let took = begun.elapsed();
         assert!(
             seen.is_some() || took < WITHIN,
-            "{}: {changed}, {names:?}",
+            "{RAN_OUT}: {}: {changed}, {names:?}",
             fault.name
         );
         let_pass(Duration::from_millis(300));

@@ -2,7 +2,7 @@
 
 use crate::harness::{
     Call, Connection, Frames, Gate, GateBuilder, Latch, Protocol, Reply, Sealed, block,
-    check_error, eventually, let_pass, render, string, until_closed,
+    check_error, eventually, render, string, until_closed,
 };
 use serde_json::json;
 use std::{
@@ -11,7 +11,6 @@ use std::{
     net::TcpStream,
     process::{Command, Stdio},
     thread,
-    time::Duration,
 };
 
 /// A gateway that gives up no request at the core before the test ends.
@@ -218,15 +217,43 @@ fn a_waiting_request_ends_with_its_caller() {
     }
 }
 
+/// A connection of a caller whose TPP is known: its requests wait for room as soon as their heads are read. Others wait after their checks,
+/// and one whose checks take longer than the core's answer does not wait at all.
+enum Caller {
+    Http1(Connection),
+    Http2(Frames),
+}
+
+impl Caller {
+    fn known(gate: &Gate, protocol: Protocol) -> Self {
+        gate.upstream().reply(Reply::json(200, "{}"));
+        let plain = gate.seal(&Call::plain());
+        let caller = if protocol == Protocol::Http1 {
+            let mut connection = Connection::open(gate);
+            assert_eq!(connection.exchange(&plain).unwrap().status, 200);
+            Self::Http1(connection)
+        } else {
+            let mut frames = Frames::open(gate);
+            request(&mut frames, 1, &plain);
+            assert_eq!(frames.outcome(1).unwrap().status(), Some(200));
+            Self::Http2(frames)
+        };
+        at_rest(gate);
+        gate.upstream().take();
+        caller
+    }
+}
+
 /// The core has one request, another one waits, and the caller of that one leaves before there is room. It must not reach the core.
 /// Returns whether it was still waiting then.
 fn left_waiting(gate: &Gate, sealed: &Sealed, protocol: Protocol) -> bool {
+    let caller = Caller::known(gate, protocol);
     let (latch, before) = (hold(gate), without_room(gate));
     thread::scope(|scope| {
         let first = scope.spawn(|| gate.send(&Call::plain(), Protocol::Http1).status);
         latch.arrived(1);
         // An HTTP/2 connection stays for the others.
-        let open = leave_waiting(gate, sealed, protocol);
+        let open = leave_waiting(gate, sealed, caller);
         latch.release();
         assert_eq!(first.join().unwrap(), 200);
         at_rest(gate);
@@ -237,26 +264,26 @@ fn left_waiting(gate: &Gate, sealed: &Sealed, protocol: Protocol) -> bool {
 }
 
 /// Sends a request and leaves once it waits, without an answer. Returns the connection if it is still open.
-fn leave_waiting(gate: &Gate, sealed: &Sealed, protocol: Protocol) -> Option<Frames> {
-    if protocol == Protocol::Http1 {
-        let mut connection = Connection::open(gate);
-        waits(gate, 1.0, || connection.send(&render(sealed)).unwrap());
-        drop(connection);
-        // The thread that serves this has noticed that the connection before has ended.
-        let mut later = Connection::open(gate);
-        later
-            .send(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            .unwrap();
-        assert!(later.answer("GET").unwrap().status >= 400);
-        return None;
+fn leave_waiting(gate: &Gate, sealed: &Sealed, caller: Caller) -> Option<Frames> {
+    match caller {
+        Caller::Http1(mut connection) => {
+            waits(gate, 1.0, || connection.send(&render(sealed)).unwrap());
+            drop(connection);
+            // The thread that serves this has noticed that the connection before has ended.
+            let mut later = Connection::open(gate);
+            later
+                .send(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                .unwrap();
+            assert!(later.answer("GET").unwrap().status >= 400);
+            None
+        }
+        Caller::Http2(mut frames) => {
+            waits(gate, 1.0, || request(&mut frames, 3, sealed));
+            frames.send(3, 0, 3, &[0, 0, 0, 8]).unwrap();
+            frames.processed();
+            Some(frames)
+        }
     }
-    let mut frames = Frames::open(gate);
-    waits(gate, 1.0, || request(&mut frames, 1, sealed));
-    frames.send(3, 0, 1, &[0, 0, 0, 8]).unwrap();
-    frames.processed();
-    // Once, a request whose reset came before an answered PING was sent all the same; why is not known.
-    let_pass(Duration::from_millis(60));
-    Some(frames)
 }
 
 /// Sends a request over HTTP/2.

@@ -21,7 +21,37 @@ fn resident(id: u32) -> u64 {
     number.parse().unwrap()
 }
 
-/// POSTs without bodies, unsigned, of many small fields, and signed, whose answers nobody takes.
+/// What a client sends that opens POSTs without bodies, whose answers it does not take: unsigned, of many small fields, and signed. With
+/// the most memory of its connection.
+fn open_posts(gate: &Gate) -> [(&'static str, Vec<u8>, u64); 3] {
+    let signed = gate.seal(&Call::payment());
+    let unsigned = Call::payment().altered(|request| request.remove_header("Signature"));
+    let unsigned = gate.seal(&unsigned);
+    let path = [&[0x04][..], &string(signed.request.target.as_bytes())].concat();
+    let [signed, unsigned] = [signed, unsigned].map(|sealed| block(&sealed, &path));
+    let method = [field(":method", b"POST"), field(":scheme", b"https")].concat();
+    let authority = field(":authority", b"localhost");
+    let tiny = [method, path, authority, vec![0x90; 95]].concat();
+    let sent = |head: &[u8]| {
+        // SETTINGS_INITIAL_WINDOW_SIZE of 0, and END_HEADERS without END_STREAM.
+        let settings = frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]);
+        let posts = (0..STREAMS).flat_map(|at| frame(1, 0x4, 2 * at + 1, head));
+        settings.into_iter().chain(posts).collect()
+    };
+    [
+        ("unsigned", sent(&unsigned), MOST_KIB),
+        ("of tiny fields", sent(&tiny), MOST_KIB),
+        ("signed", sent(&signed), MOST_KIB_SIGNED),
+    ]
+}
+
+fn open(gate: &Gate, sent: &[u8]) -> Frames {
+    let mut frames = Frames::silent(gate);
+    frames.preface();
+    frames.bytes(sent).unwrap();
+    frames
+}
+
 //= HTTP-9 refused
 #[test]
 fn open_requests() {
@@ -32,31 +62,9 @@ fn open_requests() {
         .for_program();
     let program = gate.run_silently(&mut gate.program());
     assert_eq!(gate.send(&Call::plain(), Protocol::Http2).status, 200);
-    let signed = gate.seal(&Call::payment());
-    let unsigned = Call::payment().altered(|request| request.remove_header("Signature"));
-    let unsigned = gate.seal(&unsigned);
-    let path = [&[0x04][..], &string(signed.request.target.as_bytes())].concat();
-    let [signed, unsigned] = [signed, unsigned].map(|sealed| block(&sealed, &path));
-    let method = [field(":method", b"POST"), field(":scheme", b"https")].concat();
-    let authority = field(":authority", b"localhost");
-    let tiny = [method, path, authority, vec![0x90; 95]].concat();
-    for (what, head, most) in [
-        ("unsigned", &unsigned, MOST_KIB),
-        ("of tiny fields", &tiny, MOST_KIB),
-        ("signed", &signed, MOST_KIB_SIGNED),
-    ] {
+    for (what, sent, most) in open_posts(&gate) {
         let before = resident(program.0.id());
-        // SETTINGS_INITIAL_WINDOW_SIZE of 0, and END_HEADERS without END_STREAM.
-        let settings = frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]);
-        let posts = (0..STREAMS).flat_map(|at| frame(1, 0x4, 2 * at + 1, head));
-        let sent: Vec<_> = settings.into_iter().chain(posts).collect();
-        let open = |_| {
-            let mut frames = Frames::silent(&gate);
-            frames.preface();
-            frames.bytes(&sent).unwrap();
-            frames
-        };
-        let connections: Vec<_> = (0..count).map(open).collect();
+        let connections: Vec<_> = (0..count).map(|_| open(&gate, &sent)).collect();
         // The gateway may leave frames unread, so nothing tells when it has read what it reads: it takes no more memory then.
         let (mut last, mut times) = (0, 0);
         eventually("the memory stays", || {
@@ -74,4 +82,27 @@ fn open_requests() {
     }
     // A client who signs is served.
     assert_eq!(gate.send(&Call::plain(), Protocol::Http2).status, 200);
+}
+
+/// A gateway that may read no more from a connection, and has nothing to write, does not notice that the client has left. Such a
+/// connection ends with the deadlines of its requests all the same.
+//= HTTP-9 refused
+#[test]
+fn connections_whose_clients_have_left_end() {
+    let gate = Gate::builder()
+        .listener("max_connections_per_address: off\n  min_body_rate: off\n  body_timeout: 2s")
+        .listener("write_timeout: 2s")
+        .line("rates: {per_address: off}")
+        .start();
+    for (what, sent, _) in open_posts(&gate) {
+        let connections: Vec<_> = (0..4).map(|_| open(&gate, &sent)).collect();
+        gate.eventually_metric_is("portvakt_requests_in_flight", &[], what, |count| {
+            count > 0.0
+        });
+        drop(connections);
+        for gauge in ["portvakt_open_connections", "portvakt_requests_in_flight"] {
+            gate.eventually_metric(gauge, &[], 0.0);
+        }
+    }
+    assert!(gate.upstream().saw_nothing());
 }
