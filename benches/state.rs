@@ -292,7 +292,7 @@ fn fill_psus(settings: &StateSettings, known: u64) -> u64 {
             .unwrap()
             .execute((key, NOW as i64))
             .unwrap();
-        sql.prepare_cached("INSERT INTO context VALUES (?1, x'', ?2, ?2, NULL)")
+        sql.prepare_cached("INSERT INTO context VALUES (?1, x'', ?2, ?2, NULL, 1)")
             .unwrap()
             .execute((key, NOW as i64))
             .unwrap();

@@ -158,6 +158,7 @@ async fn state(folder: &Path) -> (Arc<Links>, StateStore) {
     let settings = StateSettings::new(folder.join("state.db"), folder.join("hash.key"));
     let store = StateStore::open(&settings).unwrap();
     let bind = Bind {
+        imported: false,
         who: PsuRef {
             tpp: &tpp("PSDNO-FSA-123456"),
             psu: PSU,

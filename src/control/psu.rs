@@ -76,9 +76,9 @@ impl PsuRecord {
         self.psu
     }
 
-    /// What [`Self::bind`] would change.
+    /// What an import would change.
     pub(super) async fn would_bind(&self, store: &StateStore) -> Result<Bound, Unavailable> {
-        store.would_bind(&self.change()).await
+        store.would_bind(&self.change(true)).await
     }
 
     /// The agreement, and the time and the accounts of the consent.
@@ -91,12 +91,16 @@ impl PsuRecord {
         (self.corporate, self.consent.as_ref())
     }
 
-    /// Binds the PSU, or updates it.
-    pub(super) async fn bind(&self, store: &StateStore) -> Result<Bound, Unavailable> {
-        store.bind(self.change()).await
+    /// Binds the PSU, or updates it, by a call or by an import.
+    pub(super) async fn bind(
+        &self,
+        store: &StateStore,
+        imported: bool,
+    ) -> Result<Bound, Unavailable> {
+        store.bind(self.change(imported)).await
     }
 
-    fn change(&self) -> Bind<'_> {
+    fn change(&self, imported: bool) -> Bind<'_> {
         let consent = self.consent.as_ref();
         Bind {
             who: PsuRef {
@@ -104,6 +108,7 @@ impl PsuRecord {
                 psu: self.psu,
             },
             corporate: self.corporate,
+            imported,
             last_sca: self.last_sca,
             consent: consent.map(|(given, accounts)| (*given, accounts)),
         }
@@ -143,7 +148,7 @@ pub(super) async fn read(call: Call<'_>, members: &mut Members) -> Result<Value,
 pub(super) async fn bind(call: Call<'_>, members: &mut Members) -> Result<Value, ApiFault> {
     let account_ids = call.in_use.snapshot.policy.account_ids;
     let known = PsuRecord::read(members, call.context.clock.now(), &account_ids)?;
-    let bound = known.bind(&call.context.store).await?;
+    let bound = known.bind(&call.context.store, false).await?;
     let given = known.consent.is_some();
     let (word, changed) = match bound {
         Bound::New => ("new", names(Changes::of_new(given))),

@@ -19,6 +19,7 @@
 // Requests, answers, and the facts about a PSU.
 mod block_calls;
 mod calls_left;
+mod counters;
 mod hash;
 mod keys;
 mod known_psu;
@@ -54,6 +55,7 @@ mod volatile;
 
 pub use blocks::{Block, BlockScope, Blocked, Blocks, Lifted, SoughtPsu};
 pub use calls_left::CallsLeft;
+pub use counters::{Counters, Rows};
 pub use freshness::{AsOf, Dated};
 pub use hash::{
     AccountHash, BlockHash, CorporateHash, Hash, ListHash, PsuHash, QuotaHash, ReportHash,
@@ -65,12 +67,12 @@ pub use known_psu::KnownPsu;
 #[cfg(feature = "sandbox")]
 pub use postgres::settings::PlantedFault;
 pub use postgres::settings::{PostgresSettings, PostgresTls, StaleReads};
-pub use psu::{Accounts, Consent, ConsentAccounts, Context, Psu, Session};
+pub use psu::{Accounts, Consent, ConsentAccounts, Context, Origin, Psu, Session};
 pub use settings::{OpenFault, StateSettings};
 pub use verbs::{
-    Bind, Bound, Changes, ClaimRequest, Completion, ConsentChange, Counters, Decision, Ended,
-    Erased, Finish, Finished, Learned, LearnedContext, Page, PsuRef, QuotaClaim, RequestIdClaim,
-    Retention, Rows, Taken, Unavailable, Withdraw, Withdrawn,
+    Bind, Bound, Changes, ClaimRequest, Completion, ConsentChange, Decision, Ended, Erased, Finish,
+    Finished, Learned, LearnedContext, Page, PsuRef, QuotaClaim, RequestIdClaim, Retention, Taken,
+    Unavailable, Withdraw, Withdrawn,
 };
 #[cfg(feature = "sandbox")]
 pub use volatile::VolatileTables;

@@ -30,10 +30,25 @@ pub struct Session {
 pub struct Context {
     /// The keyed hash of the PSU-Corporate-ID; `None` is PRIVATE.
     pub corporate: Option<CorporateHash>,
+    /// Whose word the context rests on.
+    pub origin: Origin,
     /// The time of the last completed SCA in this context (QUO-9); `None` if unknown.
     pub last_sca: Option<Timestamp>,
     /// The consent to account information, if given and not withdrawn (SCA-18).
     pub consent: Option<Consent>,
+}
+
+/// Whose word a context of a PSU rests on (SCA-17, SCA-22).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    /// A version before the mark wrote it. While PSUs were learned, such versions kept every agreement that a TPP named.
+    Unknown,
+    /// The bank said it by a call: a completed SCA, or `POST /psu/bind`.
+    Bank,
+    /// The bank imported it.
+    Import,
+    /// The core said it by a header of its answer, while PSUs were learned.
+    Core,
 }
 
 /// A PSU's consent to account information.
@@ -71,11 +86,12 @@ impl Psu {
             .find(|context| context.corporate == corporate)
     }
 
-    /// Changes the context of a corporate agreement, or the private one; creates it if there is none. Contexts are sorted by their hashes,
-    /// the private one first.
+    /// Changes the context of a corporate agreement, or the private one, by the word of `origin`; creates it if there is none. Contexts are
+    /// sorted by their hashes, the private one first.
     pub(super) fn update_context(
         &mut self,
         corporate: Option<CorporateHash>,
+        origin: Origin,
         change: impl FnOnce(&mut Context),
     ) {
         let found = self
@@ -84,18 +100,45 @@ impl Psu {
         match found {
             Ok(index) => {
                 if let Some(context) = self.contexts.get_mut(index) {
+                    context.origin = context.origin.confirmed_by(origin);
                     change(context);
                 }
             }
             Err(index) => {
                 let mut context = Context {
                     corporate,
+                    origin,
                     last_sca: None,
                     consent: None,
                 };
                 change(&mut context);
                 self.contexts.insert(index, context);
             }
+        }
+    }
+}
+
+impl Origin {
+    const ALL: [Self; 4] = [Self::Unknown, Self::Bank, Self::Import, Self::Core];
+
+    /// The number in the tables.
+    pub(super) fn number(self) -> i64 {
+        let position = Self::ALL.iter().position(|origin| *origin == self);
+        position.map_or(0, |position| i64::try_from(position).unwrap_or(0))
+    }
+
+    /// The origin of a stored row. A number that this version does not write says nothing about the origin.
+    pub(super) fn stored(number: i64) -> Self {
+        let position = usize::try_from(number).ok();
+        let stored = position.and_then(|position| Self::ALL.get(position));
+        stored.copied().unwrap_or(Self::Unknown)
+    }
+
+    /// The origin of a context that is stated again: the bank's own word stays, and replaces any other.
+    const fn confirmed_by(self, origin: Self) -> Self {
+        match self {
+            Self::Bank | Self::Import => self,
+            Self::Unknown | Self::Core => origin,
         }
     }
 }

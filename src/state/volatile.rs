@@ -199,6 +199,9 @@ impl Tables {
             Table::List => retain(&mut self.lists, |list| list.call > through),
             Table::Request => retain(&mut self.requests, |until| *until > through),
             Table::Token => retain(&mut self.tokens, |spent| spent.expires > through),
+            Table::Block => retain(&mut self.blocks, |block| {
+                block.until.is_none_or(|until| until > through)
+            }),
             Table::Psu => retain(&mut self.psus, |_| true),
         }
     }

@@ -111,7 +111,7 @@ labels! {
     SCA = "event" Closed(|| vec!["link", "started", "completed", "failed", "expired"]);
     BY = "by" Closed(|| vec!["completion", "bind", "learning"]);
     KEY = "key" Bounded("the id of a key");
-    TABLE = "table" AtFirstUse(|| vec!["psu", "quota", "page", "request", "token"]);
+    TABLE = "table" AtFirstUse(|| vec!["psu", "quota", "page", "request", "token", "block"]);
     CAUSE = "cause" Closed(|| vec!["stopping", "listener", "state", "sca", "upstreams", "audit"]);
     DEGRADATION = "cause" Closed(|| vec!["access_log", "event_log", "audit"]);
     RELOAD = "result" Closed(|| vec!["taken", "refused"]);

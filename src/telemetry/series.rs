@@ -62,6 +62,7 @@ fn series_of_a_busy_gateway() {
         pages: Some(1),
         requests: Some(1),
         tokens: Some(1),
+        blocks: Some(1),
         psus: Some(1),
         sessions: Some(1),
     };

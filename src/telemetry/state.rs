@@ -43,6 +43,7 @@ fn add_rows(rows: &Rows, to: &mut Families) {
         pages,
         requests,
         tokens,
+        blocks,
         psus,
         sessions,
     } = *rows;
@@ -52,6 +53,7 @@ fn add_rows(rows: &Rows, to: &mut Families) {
         ("page", pages),
         ("request", requests),
         ("token", tokens),
+        ("block", blocks),
     ];
     let counted = tables
         .iter()

@@ -296,6 +296,7 @@ fn world_psu(runtime: &Runtime, store: &StateStore) -> String {
     let psu = world().both.psu();
     let tpp = TppId::parse(&world().both.id().unwrap()).unwrap();
     let bind = Bind {
+        imported: false,
         who: PsuRef {
             tpp: &tpp,
             psu: Known::by_bank(PsuId::parse(psu.as_bytes()).unwrap()),

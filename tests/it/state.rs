@@ -151,6 +151,9 @@ mod file;
 /// State files of earlier versions.
 mod released;
 
+/// Agreements of which nobody knows who stated them.
+mod origin;
+
 /// PostgreSQL: lost commits, lost connections, other databases, moving from a file.
 mod postgres;
 

@@ -206,7 +206,7 @@ impl<'a, W: Write> Import<'a, W> {
                 Some(earlier) if earlier == *known.tpp() => Ok(of_lines),
                 Some(_) => Ok(Effect::Elsewhere),
                 None if dry_run => known.would_bind(&store).await.map(Effect::of),
-                None => known.bind(&store).await.map(Effect::of),
+                None => known.bind(&store, true).await.map(Effect::of),
             };
             (number, known.psu(), known.tpp().clone(), effect)
         });

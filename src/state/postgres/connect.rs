@@ -30,10 +30,10 @@ use tokio_postgres::{Client, Config, config::Host, config::SslMode, types::ToSql
 use uuid::Uuid;
 
 /// The latest schema that this version knows.
-pub(super) const SCHEMA: &str = "2";
+pub(super) const SCHEMA: &str = "3";
 
-/// The schema before, which a start migrates.
-pub(super) const SCHEMA_BEFORE: &str = "1";
+/// The schemas before, in their order, which a start migrates.
+pub(super) const SCHEMAS_BEFORE: [&str; 2] = ["1", "2"];
 
 /// The rows of `meta`: the schema, and the check value of the hash key.
 pub(super) const SCHEMA_ROW: &str = "schema";

@@ -3,7 +3,7 @@
 //! Invariant: an existing database with another key or a later schema is not changed. Two gateways may start at once: the second waits for
 //! the first.
 
-use super::connect::{Connector, KEY_ROW, SCHEMA, SCHEMA_BEFORE, SCHEMA_ROW, Session, text};
+use super::connect::{Connector, KEY_ROW, SCHEMA, SCHEMA_ROW, SCHEMAS_BEFORE, Session, text};
 use crate::{
     private_file,
     state::{OpenFault, hash_key, keys::Keys},
@@ -19,10 +19,13 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) const LOCK: i64 = 0x5076_6b74;
 
 /// The tables of schema 1, and the steps from there. A step that was released never changes.
-const TABLES: [&str; 2] = [include_str!("schema.sql"), BLOCKS];
+const TABLES: [&str; 3] = [include_str!("schema.sql"), BLOCKS, ORIGIN];
 
 /// CTL-2: the part of the step to schema 2 that makes the table of blocks.
 const BLOCKS: &str = include_str!("blocks.sql");
+
+/// SCA-17, SCA-22: the step from 2 to 3, which marks whose word a context rests on.
+const ORIGIN: &str = include_str!("origin.sql");
 
 /// Makes the tables where there are none, and checks schema and key. Returns the key.
 pub(super) async fn prepare(
@@ -83,12 +86,12 @@ async fn make(connector: &Connector, session: &mut Session, key: &Path) -> Resul
         let _ = connector.key_check.set(check);
         return Ok(keys);
     };
-    if !is_known(&schema) {
+    let Some(done) = steps_done(&schema) else {
         return Err(OpenFault::PostgresSchema {
             found: schema,
             known: SCHEMA,
         });
-    }
+    };
     let Some(secret) = hash_key::read(key)? else {
         return Err(OpenFault::PostgresKeyMissing(key.to_owned()));
     };
@@ -98,19 +101,21 @@ async fn make(connector: &Connector, session: &mut Session, key: &Path) -> Resul
         return Err(OpenFault::PostgresKeyForeign(key.to_owned()));
     }
     if schema != SCHEMA {
-        step(transaction).await.map_err(fault)?;
+        migrate(transaction, done).await.map_err(fault)?;
     }
     let _ = connector.key_check.set(check);
     Ok(keys)
 }
 
-fn is_known(schema: &str) -> bool {
-    [SCHEMA_BEFORE, SCHEMA].contains(&schema)
+/// The number of steps that made a schema; `None` if this version does not know the schema.
+fn steps_done(schema: &str) -> Option<usize> {
+    let mut known = SCHEMAS_BEFORE.into_iter().chain([SCHEMA]);
+    known.position(|known| known == schema).map(|at| at + 1)
 }
 
-/// Migrates the schema before to the latest one.
-async fn step(transaction: Transaction<'_>) -> Result<(), Error> {
-    for step in TABLES.into_iter().skip(1) {
+/// Migrates an earlier schema, which took this many steps, to the latest one.
+async fn migrate(transaction: Transaction<'_>, done: usize) -> Result<(), Error> {
+    for step in TABLES.into_iter().skip(done) {
         transaction.batch_execute(step).await?;
     }
     let set = "UPDATE meta SET value = $2 WHERE name = $1";
@@ -126,7 +131,7 @@ async fn try_make(session: &mut Session, key: &Path) -> Result<(), OpenFault> {
         (None, Some(_)) => Ok(()),
         (None, None) => private_file::try_make_new(key)
             .map_err(|error| OpenFault::Folder(private_file::folder_of(key).into(), error)),
-        (Some((found, _)), _) if !is_known(&found) => Err(OpenFault::PostgresSchema {
+        (Some((found, _)), _) if steps_done(&found).is_none() => Err(OpenFault::PostgresSchema {
             found,
             known: SCHEMA,
         }),

@@ -16,7 +16,7 @@ use crate::{
     clock::Timestamp,
     interface::TppId,
     state::{
-        Accounts, Consent, Context, CorporateHash, Hash, Psu, Session,
+        Accounts, Consent, Context, CorporateHash, Hash, Origin, Psu, Session,
         hash::Kind,
         rows::{BoundPsu, ListRow, Loaded, RowKey, Rows, TokenRow},
         rules::Calls,
@@ -183,6 +183,7 @@ fn context(row: &Row, first: usize) -> Result<Context, RowFault> {
     let accounts: Option<&[u8]> = row.try_get(first + 3)?;
     Ok(Context {
         corporate: short_hash(corporate),
+        origin: Origin::stored(row.try_get(first + 4)?),
         last_sca: time(row, first + 1)?,
         consent: given.map(|given| Consent {
             given,
@@ -293,6 +294,7 @@ fn write_psus<'s>(s: &'s Statements, rows: &Rows, commands: &mut Vec<Command<'s>
                 let consent = context.consent.as_ref();
                 consent.and_then(|consent| accounts(&consent.accounts))
             }),
+            column(&contexts, |context: &Context| context.origin.number()),
         ];
         commands.push(Command::of(&s.add_contexts, columns));
     }

@@ -60,7 +60,7 @@ statements! {
     load_psus = "SELECT psu, tpp, learned, last_sca, session, completed FROM psu
         WHERE psu = ANY($1) ORDER BY psu FOR UPDATE";
     /// A statement of its own after the lock: it sees the contexts that the earlier holder of the lock committed.
-    load_contexts = "SELECT psu, corporate, last_sca, consent, accounts FROM context
+    load_contexts = "SELECT psu, corporate, last_sca, consent, accounts, origin FROM context
         WHERE psu = ANY($1) ORDER BY psu, corporate";
 
     load_blocks = "SELECT key, tpp, scope, psu, reason, since, until FROM block WHERE key = ANY($1) ORDER BY key FOR UPDATE";
@@ -94,7 +94,7 @@ statements! {
     remove_psus = "DELETE FROM psu WHERE psu = ANY($1)";
     remove_contexts = "DELETE FROM context WHERE psu = ANY($1)";
     add_contexts = "INSERT INTO context SELECT * FROM
-        unnest($1::uuid[], $2::bytea[], $3::bigint[], $4::bigint[], $5::bytea[])";
+        unnest($1::uuid[], $2::bytea[], $3::bigint[], $4::bigint[], $5::bytea[], $6::bigint[])";
     add_blocks = "INSERT INTO block SELECT * FROM
         unnest($1::uuid[], $2::text[], $3::text[], $4::uuid[], $5::text[], $6::bigint[], $7::bigint[])";
     set_blocks = "UPDATE block SET tpp = n.tpp, scope = n.scope, psu = n.psu, reason = n.reason, since = n.since, until = n.until
@@ -119,7 +119,7 @@ statements! {
 
     /// One statement, so that the PSU and its contexts are of one moment.
     psu = "SELECT psu.psu, psu.tpp, psu.learned, psu.last_sca, psu.session, psu.completed,
-            context.corporate, context.last_sca, context.consent, context.accounts
+            context.corporate, context.last_sca, context.consent, context.accounts, context.origin
         FROM psu LEFT JOIN context ON context.psu = psu.psu WHERE psu.psu = $1 ORDER BY context.corporate";
 
     /// Adds a row to the table that every transaction adds one to, because an update succeeds on a full disk. Where the database lacks the
@@ -149,6 +149,8 @@ statements! {
     step_page = step!("page", "call <= $2");
     step_request = step!("request", "until <= $2");
     step_token = step!("token", "until <= $2");
+    /// A block without an end has none that is due.
+    step_block = step!("block", "until <= $2");
     /// PSUs are only counted: the second number is that of valid sessions.
     count_psus = "WITH visited AS (SELECT psu, completed FROM psu WHERE psu >= $1 ORDER BY psu LIMIT $3)
         SELECT (SELECT count(*) FROM visited), (SELECT count(*) FROM visited WHERE completed > $2),

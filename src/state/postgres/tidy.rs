@@ -139,6 +139,7 @@ fn statement(link: &Link, table: Table) -> &Statement {
         Table::List => &statements.step_page,
         Table::Request => &statements.step_request,
         Table::Token => &statements.step_token,
+        Table::Block => &statements.step_block,
         Table::Psu => &statements.count_psus,
     }
 }

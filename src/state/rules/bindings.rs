@@ -6,7 +6,7 @@ use crate::{
     interface::{TppId, headers::CorporateId},
     state::{
         Accounts, Bind, Bound, Changes, Consent, ConsentAccounts, ConsentChange, Context,
-        CorporateHash, Ended, Erased, Keys, Known, Learned, Psu, PsuHash, PsuRef, Withdraw,
+        CorporateHash, Ended, Erased, Keys, Known, Learned, Origin, Psu, PsuHash, PsuRef, Withdraw,
         Withdrawn,
         change::Change,
         rows::{BoundPsu, RowKey, Rows},
@@ -26,8 +26,8 @@ pub(in crate::state) struct NewBinding {
     /// The context that the statement is about; `None` if it is about the PSU alone (SCA-22).
     context: Option<NewContext>,
     last_sca: Option<Timestamp>,
-    /// Whether only the core states it (SCA-19).
-    learned: bool,
+    /// Who states it. A binding that only the core states is a learned one (SCA-19).
+    origin: Origin,
 }
 
 /// The context of a statement.
@@ -95,7 +95,11 @@ impl NewBinding {
             owner: Owner::new(keys, bind.who),
             context: Some(NewContext::new(keys, bind.corporate, bind.consent)),
             last_sca: Some(bind.last_sca),
-            learned: false,
+            origin: if bind.imported {
+                Origin::Import
+            } else {
+                Origin::Bank
+            },
         }
     }
 
@@ -106,7 +110,7 @@ impl NewBinding {
                 .context
                 .map(|context| NewContext::new(keys, context.corporate, context.consent)),
             last_sca: learned.last_sca,
-            learned: true,
+            origin: Origin::Core,
         }
     }
 
@@ -128,7 +132,7 @@ impl NewBinding {
             return bound;
         };
         bound.with(|psu| {
-            psu.update_context(new.corporate, |context| {
+            psu.update_context(new.corporate, self.origin, |context| {
                 context.last_sca = context.last_sca.max(self.last_sca);
                 let before = context.consent.as_ref().map(|consent| consent.given);
                 if let Some(consent) = &new.consent
@@ -152,10 +156,11 @@ impl NewBinding {
         };
         let [old, new] = [before, after].map(|psu| psu.context(new.corporate));
         let last_sca = |context: Option<&Context>| context.and_then(|context| context.last_sca);
+        let origin = |context: Option<&Context>| context.map(|context| context.origin);
         let (old_consent, new_consent) = (consent_of(old), consent_of(new));
         let given = |consent: Option<&Consent>| consent.map(|consent| consent.given);
         Changes {
-            context: old.is_none(),
+            context: origin(old) != origin(new),
             last_sca: of_psu.last_sca || last_sca(old) != last_sca(new),
             consent: (old_consent != new_consent).then(|| {
                 if given(old_consent) == given(new_consent) {
@@ -173,7 +178,7 @@ impl NewBinding {
     /// # Errors
     /// The binding exists already, or the PSU is bound to another TPP: nothing changes.
     fn bound(&self, rows: &Rows) -> Result<BoundPsu, Bound> {
-        if !self.learned {
+        if self.origin != Origin::Core {
             return bind_to(rows, &self.owner, self.last_sca).ok_or(Bound::Elsewhere);
         }
         match rows.psus.get(self.owner.psu) {

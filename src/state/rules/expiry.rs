@@ -18,20 +18,24 @@ pub(in crate::state) enum Table {
     List,
     Request,
     Token,
+    /// CTL-2: blocks of TPPs.
+    Block,
     /// Only counted: PSUs do not expire (SCA-19).
     Psu,
 }
 
 impl Table {
-    pub(in crate::state) const ALL: [Self; 5] = [
+    pub(in crate::state) const ALL: [Self; 6] = [
         Self::Quota,
         Self::List,
         Self::Request,
         Self::Token,
+        Self::Block,
         Self::Psu,
     ];
 
-    /// The time up to which rows are removed: a quota's last call, a list's call, a request id's end, the end of a token. `None` if no row
+    /// The time up to which rows are removed: a quota's last call, a list's call, a request id's end, the end of a token or
+    /// a block. `None` if no row
     /// is removed.
     pub(in crate::state) fn removed_through(self, now: Timestamp) -> Option<Timestamp> {
         let stays = match self {
@@ -39,8 +43,8 @@ impl Table {
             Self::List => PAGES + GRACE,
             // The last second of an id still counts.
             Self::Request => STAYS + 1,
-            // SCA-12: no clock that stepped back by 24 hours or less makes a token valid again.
-            Self::Token => DAY + GRACE + 1,
+            // SCA-12, CTL-2: a clock that stepped back by 24 hours or less neither makes a token valid again, nor ends a block early.
+            Self::Token | Self::Block => DAY + GRACE + 1,
             Self::Psu => return None,
         };
         now.unix().checked_sub(stays).map(Timestamp::from_unix)
@@ -55,6 +59,7 @@ impl Rows {
             Table::List => &mut self.pages,
             Table::Request => &mut self.requests,
             Table::Token => &mut self.tokens,
+            Table::Block => &mut self.blocks,
             Table::Psu => &mut self.psus,
         }
     }
@@ -72,6 +77,7 @@ mod tests {
             (Table::List, 960),
             (Table::Request, 181),
             (Table::Token, 86_461),
+            (Table::Block, 86_461),
         ] {
             let through = table.removed_through(now).unwrap();
             assert_eq!(now.unix() - through.unix(), stays, "{table:?}");

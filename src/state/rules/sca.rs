@@ -4,7 +4,8 @@ use super::bindings::{Owner, bind_to};
 use crate::{
     clock::Timestamp,
     state::{
-        Accounts, Consent, CorporateHash, Finish, Finished, Keys, Session, SessionHash, TokenHash,
+        Accounts, Consent, CorporateHash, Finish, Finished, Keys, Origin, Session, SessionHash,
+        TokenHash,
         change::Change,
         rows::{RowKey, Rows, TokenRow},
     },
@@ -74,7 +75,7 @@ impl Change for ScaEnd {
                     id: given.session,
                     completed: self.now,
                 });
-                psu.update_context(given.corporate, |context| {
+                psu.update_context(given.corporate, Origin::Bank, |context| {
                     context.last_sca = context.last_sca.max(Some(self.now));
                     if let Some(accounts) = &given.consent {
                         context.consent = Some(Consent {

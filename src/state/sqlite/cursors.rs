@@ -13,12 +13,13 @@ pub(super) struct Sweep {
 impl Sweep {
     /// The cursor of a table.
     pub(super) fn cursor(&mut self, table: Table) -> &mut Cursor {
-        let [quotas, lists, requests, tokens, psus] = &mut self.cursors;
+        let [quotas, lists, requests, tokens, blocks, psus] = &mut self.cursors;
         match table {
             Table::Quota => quotas,
             Table::List => lists,
             Table::Request => requests,
             Table::Token => tokens,
+            Table::Block => blocks,
             Table::Psu => psus,
         }
     }

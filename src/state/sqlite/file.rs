@@ -19,14 +19,18 @@ pub(crate) const APPLICATION_ID: i64 = 0x5076_6b74;
 
 /// The steps from one schema to the next. The first makes schema 1 from an empty file. A step that was released never
 /// changes.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     include_str!("schema.sql"),
     include_str!("learned.sql"),
     BLOCKS,
+    ORIGIN,
 ];
 
 /// CTL-2: the part of step 2 to 3 that makes the table of blocks.
 const BLOCKS: &str = include_str!("blocks.sql");
+
+/// SCA-17, SCA-22: the step from 3 to 4, which marks whose word a context rests on.
+const ORIGIN: &str = include_str!("origin.sql");
 
 /// The row of `meta` that shows whether a key belongs to the file.
 const KEY_CHECK: &str = "key_check";
@@ -252,6 +256,15 @@ pub(crate) fn prove(connection: &Connection, settings: &StateSettings) -> Result
         Some(secret) => prove_key(connection, settings, &Keys::new(&secret)),
         None => Err(key_missing(settings)),
     }
+}
+
+/// Whether an open file has the latest schema: for the tools, which migrate none.
+///
+/// # Errors
+/// The file has a later schema, or cannot be read.
+pub(crate) fn is_current(connection: &Connection, path: &Path) -> Result<bool, OpenFault> {
+    let found = schema(connection).map_err(|error| damaged(path, &error))?;
+    Ok(check_known(path, found)? == found)
 }
 
 /// Migrates the schema to the latest one.

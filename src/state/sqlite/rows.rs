@@ -10,7 +10,7 @@ use crate::{
     clock::Timestamp,
     interface::TppId,
     state::{
-        Accounts, Consent, Context, CorporateHash, Hash, ListHash, Psu, PsuHash, QuotaHash,
+        Accounts, Consent, Context, CorporateHash, Hash, ListHash, Origin, Psu, PsuHash, QuotaHash,
         RequestHash, Session, TokenHash,
         hash::{OfList, OfPsu, OfQuota, OfRequest, OfToken},
         rows::{BoundPsu, ChangedRow, ListRow, RowKey, Rows, TokenRow},
@@ -173,7 +173,7 @@ pub(super) fn psu(sql: &Connection, key: PsuHash) -> Result<Option<BoundPsu>> {
     };
     psu.contexts = sql
         .prepare_cached(
-            "SELECT corporate, last_sca, consent, accounts FROM context WHERE psu = ?1 ORDER BY corporate",
+            "SELECT corporate, last_sca, consent, accounts, origin FROM context WHERE psu = ?1 ORDER BY corporate",
         )?
         .query_map([key.as_bytes()], context)?
         .collect::<Result<Vec<_>>>()?;
@@ -197,6 +197,7 @@ fn context(row: &rusqlite::Row<'_>) -> Result<Context> {
     let given: Option<i64> = row.get(2)?;
     Ok(Context {
         corporate: hash(&corporate),
+        origin: Origin::stored(row.get(4)?),
         last_sca: known_time(row.get(1)?),
         consent: given.map(|given| Consent {
             given: timestamp(given),
@@ -244,9 +245,9 @@ fn write_psu(sql: &Connection, changed: &ChangedRow<'_, OfPsu, BoundPsu>) -> Res
 fn write_context(sql: &Connection, psu: PsuHash, context: &Context) -> Result<()> {
     let consent = context.consent.as_ref();
     sql.prepare_cached(
-        "INSERT INTO context (psu, corporate, last_sca, consent, accounts)
-         VALUES (?1, ?2, ?3, ?4, ?5)
-         ON CONFLICT (psu, corporate) DO UPDATE SET last_sca = ?3, consent = ?4, accounts = ?5",
+        "INSERT INTO context (psu, corporate, last_sca, consent, accounts, origin)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+         ON CONFLICT (psu, corporate) DO UPDATE SET last_sca = ?3, consent = ?4, accounts = ?5, origin = ?6",
     )?
     .execute((
         psu.as_bytes(),
@@ -254,6 +255,7 @@ fn write_context(sql: &Connection, psu: PsuHash, context: &Context) -> Result<()
         context.last_sca.map_or(0, seconds),
         consent.map(|consent| seconds(consent.given)),
         consent.and_then(|consent| accounts(&consent.accounts)),
+        context.origin.number(),
     ))?;
     Ok(())
 }

@@ -34,6 +34,8 @@ const fn in_sql(table: Table) -> (&'static str, &'static str, &'static str) {
         Table::List => ("page", "key", "call <= ?2"),
         Table::Request => ("request", "key", "until <= ?2"),
         Table::Token => ("token", "key", "until <= ?2"),
+        // A block without an end has none that is due.
+        Table::Block => ("block", "key", "ifnull(until <= ?2, 0)"),
         Table::Psu => ("psu", "psu", "0"),
     }
 }

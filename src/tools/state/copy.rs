@@ -63,9 +63,10 @@ const TABLES: [Table; 7] = [
             ("last_sca", Kind::Integer),
             ("consent", Kind::Integer),
             ("accounts", Kind::Bytes),
+            ("origin", Kind::Integer),
         ],
         key: "psu, corporate",
-        from_file: "SELECT psu, corporate, nullif(last_sca, 0), consent, accounts FROM context ORDER BY psu, corporate",
+        from_file: "SELECT psu, corporate, nullif(last_sca, 0), consent, accounts, origin FROM context ORDER BY psu, corporate",
     },
     Table {
         name: "quota",

@@ -15,6 +15,9 @@ pub enum StateFault {
     /// SQLite reported an error.
     #[error("{0}: {1}")]
     Sql(PathBuf, #[source] rusqlite::Error),
+    /// The file has an earlier schema, which only a gateway migrates.
+    #[error("{0} has an earlier schema: start a gateway of this version on it first")]
+    Earlier(PathBuf),
     /// The state is in PostgreSQL, which has programs of its own for the work.
     #[error("the state is in PostgreSQL: use {0}")]
     InPostgres(&'static str),

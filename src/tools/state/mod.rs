@@ -1,4 +1,4 @@
-//! `portvakt state show | export | vacuum | copy | accept-clock`: maintains the state of a gateway while it runs.
+//! `portvakt state show | check | drop-unknown | export | vacuum | copy | accept-clock`: maintains the state of a gateway while it runs.
 //!
 //! Invariant: only the requested change is made: a missing state is not created, but for the tables that `copy` fills; the key is read
 //! only to prove that it belongs to the state, and is never made. Deliberately not here: importing PSUs, and metrics of a running gateway.
@@ -7,6 +7,8 @@
 mod copy;
 // The `show` command.
 mod show;
+// The `check` and `drop-unknown` commands.
+mod unknown;
 // The reasons why a command failed.
 mod fault;
 
@@ -38,6 +40,26 @@ use std::{
 pub enum StateCommand {
     /// Show the schema, the sizes, and the number and age of rows by table; and whether the clock stepped back.
     Show {
+        /// The gateway's configuration.
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+    },
+    /// Count the agreements of unknown origin by TPP: an earlier version wrote them, and may have learned them from a TPP's word alone.
+    /// Exits with 0 if there is none, with 1 if there are some.
+    Check {
+        /// The gateway's configuration.
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+    },
+    /// Drop the agreements that `check` counts, with their consents. Their PSUs authenticate anew. Without --yes, only show them. The
+    /// gateway may run meanwhile.
+    DropUnknown {
+        /// Only those of PSUs that were learned, and that the bank has not bound since.
+        #[arg(long)]
+        learned_only: bool,
+        /// Drop them.
+        #[arg(long)]
+        yes: bool,
         /// The gateway's configuration.
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
@@ -84,6 +106,8 @@ pub fn run(
     out: &mut impl Write,
 ) -> Result<ExitCode, StateFault> {
     let (StateCommand::Show { config }
+    | StateCommand::Check { config }
+    | StateCommand::DropUnknown { config, .. }
     | StateCommand::Export { config, .. }
     | StateCommand::Vacuum { config }
     | StateCommand::Copy { config }
@@ -97,15 +121,20 @@ pub fn run(
         return in_postgres(command, &state, postgres, now, out);
     }
     file::must_be_ours(path)?;
-    let said = match command {
+    let good = |said| (said, ExitCode::SUCCESS);
+    let (said, code) = match command {
         StateCommand::Copy { .. } => return Err(StateFault::NoPostgres),
-        StateCommand::Show { .. } => show::show(path)?,
-        StateCommand::Export { copy, .. } => export(path, copy)?,
-        StateCommand::Vacuum { .. } => vacuum(path)?,
-        StateCommand::AcceptClock { .. } => accept_clock(path, now)?,
+        StateCommand::Show { .. } => good(show::show(path)?),
+        StateCommand::Check { .. } => unknown::check_file(path)?,
+        StateCommand::DropUnknown {
+            learned_only, yes, ..
+        } => good(unknown::drop_in_file(path, *learned_only, *yes)?),
+        StateCommand::Export { copy, .. } => good(export(path, copy)?),
+        StateCommand::Vacuum { .. } => good(vacuum(path)?),
+        StateCommand::AcceptClock { .. } => good(accept_clock(path, now)?),
     };
     match out.write_all(said.as_bytes()) {
-        Ok(()) => Ok(ExitCode::SUCCESS),
+        Ok(()) => Ok(code),
         Err(_) => Ok(ExitCode::FAILURE),
     }
 }
@@ -125,6 +154,20 @@ fn in_postgres(
         StateCommand::Copy { .. } => {
             file::must_be_ours(&state.file)?;
             copy::copy(state, postgres, out)?;
+        }
+        StateCommand::Check { .. } => {
+            let database = Maintenance::open_existing(state, postgres)?;
+            let (said, code) = unknown::check_database(&database)?;
+            let written = out.write_all(said.as_bytes());
+            return Ok(written.map_or(ExitCode::FAILURE, |()| code));
+        }
+        StateCommand::DropUnknown {
+            learned_only, yes, ..
+        } => {
+            let database = Maintenance::open_existing(state, postgres)?;
+            let said = unknown::drop_in_database(&database, *learned_only, *yes)?;
+            // A closed output does not undo it.
+            let _ = out.write_all(said.as_bytes());
         }
         StateCommand::AcceptClock { .. } => {
             let accepted = Maintenance::open_existing(state, postgres)?.accept_clock(now)?;
@@ -234,7 +277,7 @@ mod tests {
         take(&store, 1).await;
         let shown = show::show(&path).unwrap();
         for expected in [
-            "portvakt.db: schema 3\n",
+            "portvakt.db: schema 4\n",
             "1 2026-01-01T00:00:00Z to 2026-01-01T00:00:00Z\n",
             "latest time that was seen                2026-01-01T00:00:00Z\n",
             "good\n",

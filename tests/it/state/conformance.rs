@@ -49,6 +49,7 @@ on_every_engine!(
     a_withdrawal_says_what_ended,
     housekeeping_removes_what_expired_and_nothing_else,
     a_block_holds_in_every_store_and_after_a_restart,
+    blocks_that_ended_are_removed,
 );
 
 async fn four_calls_in_24_hours_to_the_second<D: Data>() {
@@ -513,6 +514,7 @@ async fn a_psu_belongs_to_one_tpp<D: Data>() {
         );
     }
     let bind = Bind {
+        imported: false,
         who: elsewhere,
         corporate: None,
         last_sca: at(BEGIN + 2),
@@ -623,6 +625,7 @@ async fn binding_moves_forward_only<D: Data>() {
     let store = &data.open();
     let accounts = ConsentAccounts::Named(vec!["a".to_owned()]);
     let bind = |last_sca, consent: Option<u64>| Bind {
+        imported: false,
         who: who(1),
         corporate: None,
         last_sca: at(last_sca),
@@ -666,6 +669,7 @@ async fn binding_moves_forward_only<D: Data>() {
     let others = |ids: &[&str]| ConsentAccounts::Named(ids.iter().map(|id| (*id).into()).collect());
     for accounts in [others(&[]), others(&["a", "b"]), ConsentAccounts::All] {
         let bind = |given| Bind {
+            imported: false,
             consent: Some((at(BEGIN + given), &accounts)),
             ..bind(BEGIN + 500, None)
         };
@@ -700,6 +704,7 @@ async fn what_was_learned_gives_way_to_the_bank<D: Data>() {
         last_sca: last_sca.map(at),
     };
     let bind = |tpp| Bind {
+        imported: false,
         who: PsuRef {
             tpp,
             ..super::who(1)
@@ -804,6 +809,7 @@ async fn agreements_are_learned_of_learned_psus_only<D: Data>() {
     let two = (10, vec![None, Some(10)]);
     assert_eq!(learn(Some(Some(8)), BEGIN + 10).await, two);
     let bind = Bind {
+        imported: false,
         who: who(1),
         corporate: None,
         last_sca: at(BEGIN),
@@ -957,6 +963,29 @@ async fn housekeeping_removes_what_expired_and_nothing_else<D: Data>() {
         (Some(0), Some(0), Some(0))
     );
     assert_eq!((rows.pages, rows.psus), (Some(0), Some(1)));
+}
+
+/// CTL-2: a block that ended stays for a day, because a clock may step back; one without an end stays.
+async fn blocks_that_ended_are_removed<D: Data>() {
+    let data = D::new();
+    let store = &data.open();
+    for (tpp, until) in [(&TPP, None), (&OTHER, Some(at(BEGIN + HOUR)))] {
+        let block = Block {
+            tpp: ForbiddenTpp::of(tpp),
+            scope: BlockScope::All,
+            reason: "fraud".into(),
+            since: at(BEGIN),
+            until,
+        };
+        store.block(block).await.unwrap();
+    }
+    for (when, blocks) in [(HOUR + DAY + 60, 2), (HOUR + DAY + 61, 1), (1_000 * DAY, 1)] {
+        store.tidy(at(BEGIN + when)).await.unwrap();
+        assert_eq!(store.counters().rows.blocks, Some(blocks));
+        let listed = store.list_blocks().await.unwrap();
+        assert_eq!(listed.len() as u64, blocks);
+        assert!(listed.iter().all(|block| block.holds(at(BEGIN))));
+    }
 }
 
 /// CTL-2.

@@ -10,13 +10,24 @@ use portvakt::interface::{
 };
 use portvakt::state::{
     Accounts, Bind, Bound, ClaimRequest, Completion, ConsentAccounts, Decision, Ended, Finish,
-    Finished, Hash, Known, Learned, LearnedContext, Page, PsuRef, QuotaClaim, RequestIdClaim,
-    Retention, StateStore, Taken, Withdraw, Withdrawn,
+    Finished, Hash, Known, Learned, LearnedContext, Origin, Page, PsuRef, QuotaClaim,
+    RequestIdClaim, Retention, StateStore, Taken, Withdraw, Withdrawn,
 };
 use std::{collections::BTreeMap, sync::LazyLock};
 
-/// One context: last SCA, and the consent's time and accounts.
-type Context = (u64, Option<(u64, ConsentAccounts)>);
+/// One context: last SCA, the consent's time and accounts, and the origin.
+type Context = (u64, Option<(u64, ConsentAccounts)>, Origin);
+
+/// A context before anything is stated of it.
+const NEW: Context = (0, None, Origin::Unknown);
+
+/// The origin after a statement of the bank: its own earlier word stays.
+fn by_bank(before: Origin, now: Origin) -> Origin {
+    match before {
+        Origin::Bank | Origin::Import => before,
+        Origin::Unknown | Origin::Core => now,
+    }
+}
 
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Psu {
@@ -375,8 +386,9 @@ impl Model {
             }
             known.last_sca = known.last_sca.max(self.now);
             known.session = Some((session, self.now));
-            let context = known.contexts.entry(corporate).or_default();
+            let context = known.contexts.entry(corporate).or_insert(NEW);
             context.0 = context.0.max(self.now);
+            context.2 = by_bank(context.2, Origin::Bank);
             if let Some(accounts) = consent {
                 context.1 = Some((self.now, accounts));
             }
@@ -394,7 +406,10 @@ impl Model {
         let last_sca = self.now - dice.below(200);
         let accounts = accounts(dice);
         let given = dice.one_in(2).then(|| self.now - dice.below(200));
+        let imported = dice.one_in(2);
+        let origin = [Origin::Bank, Origin::Import][usize::from(imported)];
         let bind = Bind {
+            imported,
             who: PsuRef {
                 tpp: TPPS[tpp],
                 psu,
@@ -425,9 +440,10 @@ impl Model {
             *known = before.unwrap();
             return;
         }
-        let context = known.contexts.entry(corporate).or_default();
+        let context = known.contexts.entry(corporate).or_insert(NEW);
         known.last_sca = known.last_sca.max(last_sca);
         context.0 = context.0.max(last_sca);
+        context.2 = by_bank(context.2, origin);
         if let Some(given) = given
             && context
                 .1
@@ -445,7 +461,7 @@ impl Model {
                 let [had, has] = [old, new].map(|context| context.and_then(|it| it.1.as_ref()));
                 before.tpp == tpp
                     && changes.binding == before.learned
-                    && changes.context == old.is_none()
+                    && changes.context == old.is_none_or(|old| old.2 == Origin::Core)
                     && changes.consent.is_some() == (had != has)
                     && *before != *known
             }
@@ -478,7 +494,7 @@ impl Model {
         };
         let bound = store.learn(learned).await.unwrap();
         let last_sca = last_sca.unwrap_or_default();
-        let context = (last_sca, given.map(|given| (given, accounts)));
+        let context = (last_sca, given.map(|given| (given, accounts)), Origin::Core);
         if let Some(known) = self.psus.get_mut(&psu) {
             let here = if known.tpp == tpp {
                 Bound::Unchanged
@@ -615,6 +631,7 @@ impl Model {
                         context.corporate,
                         context.last_sca.map_or(0, |at| at.unix()),
                         consent,
+                        context.origin,
                     )
                 })
                 .collect();
@@ -634,7 +651,7 @@ impl Model {
                 let mut contexts: Vec<_> = known
                     .contexts
                     .iter()
-                    .map(|(corporate, (last_sca, consent))| {
+                    .map(|(corporate, (last_sca, consent, origin))| {
                         let consent = consent.as_ref().map(|(given, accounts)| {
                             let hash = |account: &String| keys.account(account);
                             let accounts = match accounts {
@@ -645,7 +662,8 @@ impl Model {
                             };
                             (*given, accounts)
                         });
-                        (corporate.map(|id| keys.corporate(id)), *last_sca, consent)
+                        let corporate = corporate.map(|id| keys.corporate(id));
+                        (corporate, *last_sca, consent, *origin)
                     })
                     .collect();
                 contexts.sort();

@@ -343,7 +343,7 @@ async fn a_cancelled_wait_for_the_standby_is_no_commit() {
     assert!(matches!(again.await.unwrap(), Decision::Replayed));
 }
 
-/// The tables of blocks are added to a database of schema 1, and nothing else changes. A database of another key is left alone.
+/// The table of blocks and the mark of origin are added to a database of schema 1, and nothing else changes. A database of another key is left alone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_earlier_schema_is_brought_up_to_date() {
     let Some(server) = postgres() else { return };
@@ -353,7 +353,8 @@ async fn an_earlier_schema_is_brought_up_to_date() {
     let _ = held(store.commit(call(1, BEGIN)).await.unwrap());
     drop(store);
     server.sql(&format!(
-        "DROP VIEW {user}.tpp_blocks; DROP TABLE {user}.block; UPDATE {user}.meta SET value = '1' WHERE name = 'schema'"
+        "DROP VIEW {user}.tpp_blocks, {user}.psu_consents; DROP TABLE {user}.block; ALTER TABLE {user}.context DROP COLUMN origin;
+        UPDATE {user}.meta SET value = '1' WHERE name = 'schema'"
     ));
     let mut other = data.0.clone();
     other.hash_key = data.0.hash_key.with_file_name("other.key");

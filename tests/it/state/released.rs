@@ -4,13 +4,16 @@
 //! is missing. A new schema needs its file before the release.
 
 use super::{BEGIN, Data, SqliteFolder, call, finish, held, next, request, who};
-use portvakt::state::{Decision, Retention, StateStore};
+use portvakt::state::{Decision, Origin, Retention, StateStore};
 use rusqlite::Connection;
 use std::{
     fs,
     os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::{Path, PathBuf},
 };
+
+/// The first schema that marks the origin of each context.
+const MARKED: i64 = 4;
 
 /// The key of all files.
 const KEY: [u8; 32] = [7; 32];
@@ -49,7 +52,7 @@ async fn fill(store: &StateStore) {
     store.finish(finish(1, 1, "s", BEGIN)).await.unwrap();
 }
 
-async fn check(store: &StateStore, file: &str) {
+async fn check(store: &StateStore, file: &str, origin: Origin) {
     let fifth = store.commit(call(1, BEGIN + 1)).await.unwrap();
     assert_eq!(next(&fifth), BEGIN + 86_400, "{file}");
     let again = request(2, Retention::Day, BEGIN + 1);
@@ -57,6 +60,7 @@ async fn check(store: &StateStore, file: &str) {
     assert!(matches!(again, Decision::Replayed), "{file}");
     let psu = store.psu(who(1)).await.unwrap().unwrap();
     assert!(psu.session.is_some() && !psu.learned, "{file}");
+    assert_eq!(psu.contexts[0].origin, origin, "{file}");
     let new = request(3, Retention::Day, BEGIN + 1);
     let _ = held(store.commit(new).await.unwrap());
 }
@@ -117,7 +121,12 @@ async fn every_released_schema_is_migrated_with_its_content() {
         StateStore::try_open(&place.settings()).unwrap();
         let stored = Connection::open(&state).unwrap();
         assert_eq!(schema_of(&stored), schema);
-        check(&place.open(), &file).await;
+        let origin = if schema < MARKED {
+            Origin::Unknown
+        } else {
+            Origin::Bank
+        };
+        check(&place.open(), &file, origin).await;
         assert_eq!(schema_of(&stored), newest);
     }
 }

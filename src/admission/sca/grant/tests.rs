@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     interface::{TppId, headers::SessionId},
-    state::{Accounts, Session},
+    state::{Accounts, Origin, Session},
 };
 use jiff::civil::date;
 
@@ -39,6 +39,7 @@ fn psu() -> Psu {
         }),
         contexts: vec![Context {
             corporate: None,
+            origin: Origin::Bank,
             last_sca: Some(then),
             consent: Some(Consent {
                 given: then,
