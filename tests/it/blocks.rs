@@ -174,6 +174,20 @@ fn a_block_ends_by_itself() {
     assert_eq!(blocks(&gate), [json!(null); 0]);
 }
 
+/// SCA-23, CTL-2: the bank records its PSUs also for a TPP that it blocks. The block refuses their requests, and its end opens them.
+//= CTL-2 accepted
+//= CTL-2 refused
+#[test]
+fn the_bank_binds_psus_of_a_blocked_tpp() {
+    let gate = Gate::builder().strangers().start();
+    block(&gate, json!({ "tpp": TPP }));
+    gate.introduce(json!({ "tpp": TPP, "psu_id": PSU }));
+    let call = Call::accounts().with("PSU-ID", PSU);
+    is_blocked(&gate, &call);
+    assert_eq!(unblock(&gate, &json!({ "tpp": TPP })).status, 200);
+    accepted(&gate, &call);
+}
+
 fn token(answer: &Answer) -> String {
     let json = answer.json();
     let href = json["_links"]["scaRedirect"]["href"].as_str().unwrap();

@@ -17,13 +17,13 @@ use history::{Found, History};
 use portvakt::{
     clock::{Stopwatch, Timestamp},
     interface::{
-        TppId,
+        ForbiddenTpp, TppId,
         headers::{PsuId, SessionId},
     },
     state::{
-        ClaimRequest, Completion, ConsentAccounts, Decision, Finish, Finished, Hash, Known,
-        PlantedFault, PostgresSettings, PsuRef, QuotaClaim, RequestIdClaim, Retention,
-        StateSettings, StateStore,
+        Block, BlockScope, ClaimRequest, Completion, ConsentAccounts, Decision, Finish, Finished,
+        Hash, Known, PlantedFault, PostgresSettings, PsuRef, QuotaClaim, RequestIdClaim, Retention,
+        StateSettings, StateStore, Withdraw,
     },
 };
 use std::{
@@ -495,6 +495,44 @@ async fn commits_that_do_not_wait_for_a_standby_are_refused() {
     cluster.sql("ALTER ROLE gateway RESET synchronous_commit");
     eventually_async("the role waits again", async || health().is_ok()).await;
     assert!(store.commit(payment(20)).await.is_ok());
+}
+
+/// CTL-2: a block that was answered holds through the loss of the primary, in every gateway, also while the database is unavailable and
+/// for a gateway that starts after it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "make test-systems"]
+async fn a_block_holds_through_a_failover() {
+    for loss in [Loss::Killed, Loss::Stopped] {
+        let mut cluster = tokio::task::block_in_place(|| Cluster::start(true));
+        let run = Run::start(cluster.config(), None);
+        let refuses = async |store: &StateStore| {
+            let blocks = store.blocks_now().await?;
+            let now = Timestamp::from_unix(NOW);
+            Ok::<_, portvakt::state::Unavailable>(blocks.refuses(&TPP, false, Vec::new, now))
+        };
+        let block = Block {
+            tpp: ForbiddenTpp::of(&TPP),
+            scope: BlockScope::All,
+            reason: "fraud".into(),
+            since: Timestamp::from_unix(NOW),
+            until: None,
+        };
+        run.stores[0].block(block).await.unwrap();
+        for store in &run.stores {
+            eventually_async("the block is known", async || refuses(store).await.unwrap()).await;
+        }
+        cluster.lose(loss);
+        // From memory for a second, and then not at all: never as if there were no block.
+        for store in &run.stores {
+            assert!(refuses(store).await.unwrap_or(true));
+        }
+        tokio::task::block_in_place(|| cluster.promote());
+        run.back().await;
+        let started = StateStore::open(&run.settings).unwrap();
+        for store in run.stores.iter().map(|store| &**store).chain([&started]) {
+            assert!(refuses(store).await.unwrap());
+        }
+    }
 }
 
 /// Three gateways, 64 clients on one key: exactly four calls, and each request id once. `STATE_ROUNDS` is the number of keys.

@@ -147,6 +147,87 @@ fn sessions_and_bindings_are_those_of_both() {
     }
 }
 
+/// Sends until a gateway refuses a call because the TPP is blocked.
+fn soon_blocked(gate: &Gate, call: &Call) {
+    eventually_is("the status", 403, || {
+        gate.send(call, Protocol::Http1).status
+    });
+    refused(gate, call, 403, "FORBIDDEN", "tpp-blocked");
+}
+
+fn block(gate: &Gate, path: &str) {
+    let mut said = json!({ "tpp": gate.world().both.id() });
+    if path == "/tpp/block" {
+        said["reason"] = "fraud".into();
+    }
+    let answer = gate.tell(path, &said);
+    assert_eq!(answer.status, 200, "{}", answer.json());
+}
+
+//= CTL-2 accepted
+//= CTL-2 refused
+//= SCA-23 refused
+#[test]
+fn a_block_at_one_gateway_holds_at_the_other() {
+    let Some(([here, there], _data)) = gateways() else {
+        return;
+    };
+    let link = needs_sca(&there, &under("S")).json();
+    let link = link["_links"]["scaRedirect"]["href"].as_str().unwrap();
+    let link = json!({ "request": link.split_once("request=").unwrap().1 });
+    here.introduce(who(&here));
+    let payment = Call::payment().with("PSU-ID", PSU).only(Protocol::Http1);
+    let others = Call::accounts().by(&there.world().aisp);
+    for [one, other] in [[&here, &there], [&there, &here]] {
+        accepted(other, &accounts());
+        block(one, "/tpp/block");
+        soon_blocked(other, &accounts());
+        refused(other, &payment, 403, "FORBIDDEN", "tpp-blocked");
+        let read = other.tell("/sca/read", &link);
+        assert_eq!(read.status, 409, "{}", read.json());
+        assert_ne!(other.send(&others, Protocol::Http1).status, 403);
+        block(one, "/tpp/unblock");
+        eventually_is("the status", 200, || {
+            other.send(&accounts(), Protocol::Http1).status
+        });
+        accepted(other, &payment);
+    }
+}
+
+/// Upper bounds on times: `make bounds`.
+mod bounds {
+    use super::{Duration, Protocol, Stopwatch, accounts, block, eventually_is, gateways, who};
+
+    /// CTL-2: a block holds at every gateway of the state within 100 ms.
+    //= CTL-2 refused
+    #[test]
+    #[ignore = "a bound on a time: make bounds"]
+    fn a_block_holds_at_the_other_gateway_within_100_ms() {
+        let Some(([here, there], _data)) = gateways() else {
+            return;
+        };
+        here.introduce(who(&here));
+        for _ in 0..10 {
+            eventually_is("the status", 200, || {
+                there.send(&accounts(), Protocol::Http1).status
+            });
+            block(&here, "/tpp/block");
+            let since = Stopwatch::start();
+            loop {
+                let began = since.elapsed();
+                if there.send(&accounts(), Protocol::Http1).status == 403 {
+                    break println!("refused within {:?}", since.elapsed());
+                }
+                assert!(
+                    began <= Duration::from_millis(100),
+                    "served {began:?} later"
+                );
+            }
+            block(&here, "/tpp/unblock");
+        }
+    }
+}
+
 //= QUO-1 refused
 //= REP-1 refused
 #[test]
