@@ -154,6 +154,9 @@ mod released;
 /// Agreements of which nobody knows who stated them.
 mod origin;
 
+/// Two gateways, and what the bank, the core and TPPs say at random.
+mod last_word;
+
 /// PostgreSQL: lost commits, lost connections, other databases, moving from a file.
 mod postgres;
 
