@@ -5,6 +5,8 @@
 //! and so is an answer of the core. The bytes pass to the HTTP layer unchanged; the result is known when the body has been read, and
 //! before its end is used. Deliberately not here: the content.
 
+use super::token::is_token_byte;
+
 /// The most digits of a size.
 const MAX_DIGITS: u8 = 16;
 
@@ -135,7 +137,7 @@ impl ChunkInspector {
             (Step::DataCr, b'\r') => Step::DataLf,
             (Step::DataLf, b'\n') => Step::Size,
             (Step::Trailer, b'\r') => Step::LastLf,
-            (Step::Trailer | Step::TrailerName, _) if is_token(byte) && self.ignore() => {
+            (Step::Trailer | Step::TrailerName, _) if is_token_byte(byte) && self.ignore() => {
                 Step::TrailerName
             }
             (Step::TrailerName, b':') => Step::TrailerValue,
@@ -183,12 +185,6 @@ impl ChunkedBody {
 
 fn digit(byte: u8) -> Option<u64> {
     char::from(byte).to_digit(16).map(u64::from)
-}
-
-/// RFC 9110, section 5.6.2.
-const fn is_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric()
-        || matches!(byte, b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.' | b'^'..=b'`' | b'|' | b'~')
 }
 
 #[cfg(test)]

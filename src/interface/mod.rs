@@ -19,6 +19,8 @@ pub mod path;
 // The identity of a TPP in its certificate.
 pub mod tpp_id;
 
+// Tokens of HTTP.
+pub(crate) mod token;
 // Names that some servers read as other names.
 pub mod fold;
 // Days as queries and bodies write them.

@@ -253,7 +253,7 @@ pub(crate) fn each_header(bytes: &[u8]) {
     let _ = (
         choices::is_psu_method(bytes),
         accept_fix::parse([bytes]).is_ok(),
-        content::is_utf8_json(bytes),
+        content::utf8_json(bytes).is_ok(),
     );
     let Ok(value) = HeaderValue::from_bytes(bytes) else {
         return;

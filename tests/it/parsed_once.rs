@@ -42,7 +42,7 @@ const ONCE: [(&str, &[&str]); 23] = [
     ("accept_fix::parse", &["admission/envelope/forms.rs"]),
     ("date::parse", &["admission/envelope/forms.rs"]),
     ("accept::allows_json", &["admission/envelope/content.rs"]),
-    ("content::is_utf8_json", &["admission/envelope/content.rs"]),
+    ("content::utf8_json", &["admission/envelope/content.rs"]),
     ("content::is_identity", &["admission/envelope/content.rs"]),
     (
         "connection::refused_nomination",

@@ -322,6 +322,7 @@ fn bodies_that_are_json() {
         "Application/JSON; Charset=UTF-8",
         "application/json;charset=\"utf-8\"",
         "application/vnd.bank+json",
+        "application/json; version=1; profile=\"https://bank.example/p\"",
     ] {
         accepted(&gate, &Call::payment().with("Content-Type", kind));
     }
@@ -342,6 +343,11 @@ fn bodies_that_are_not() {
         "application/json; charset=utf-16",
         "application/+json",
         "application/json, text/xml",
+        "application/json; charset*=utf-8''utf-7",
+        "application/json; charset*0=utf-7",
+        "application/json; charset=utf-8; charset=utf-8",
+        "application/json; char_set=utf-7",
+        "application/json; x=\"; charset=utf-7\"",
     ];
     for kind in types {
         refused(

@@ -42,8 +42,7 @@ pub(in crate::admission) fn too_large(policy: &Policy) -> Fault {
 /// HTTP-4.
 fn media_type(head: &Head<'_>, faults: &mut Vec<Fault>) {
     let kind = headers::CONTENT_TYPE.get(&head.fields);
-    if kind.is_some_and(|kind| !content::is_utf8_json(kind.as_bytes())) {
-        let text = "send application/json, or application/*+json, with no charset but utf-8";
+    if let Some(Err(text)) = kind.map(|kind| content::utf8_json(kind.as_bytes())) {
         faults.push(Fault::header(
             Reason::MediaTypeUnsupported,
             headers::CONTENT_TYPE.written,

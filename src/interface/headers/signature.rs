@@ -9,6 +9,7 @@
 //! A wrong end can only cause a refusal, because the name is compared with that of the certificate.
 
 use super::trim;
+use crate::interface::token::is_token_byte;
 
 /// The parts of a Signature header, borrowed from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -170,7 +171,7 @@ fn listed(list: &[u8]) -> Result<Vec<&str>, SignatureFault> {
     let list = std::str::from_utf8(list).map_err(|_| SignatureFault::List)?;
     let mut names: Vec<&str> = Vec::with_capacity(12);
     for name in list.split(' ').filter(|name| !name.is_empty()) {
-        if name != "(request-target)" && !name.bytes().all(is_token) {
+        if name != "(request-target)" && !name.bytes().all(is_token_byte) {
             return Err(SignatureFault::List);
         }
         if names.len() == MAX_LISTED {
@@ -189,28 +190,6 @@ fn listed(list: &[u8]) -> Result<Vec<&str>, SignatureFault> {
     } else {
         Ok(names)
     }
-}
-
-/// RFC 9110, section 5.6.2.
-const fn is_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric()
-        || matches!(
-            byte,
-            b'!' | b'#'
-                | b'$'
-                | b'%'
-                | b'&'
-                | b'\''
-                | b'*'
-                | b'+'
-                | b'-'
-                | b'.'
-                | b'^'
-                | b'_'
-                | b'`'
-                | b'|'
-                | b'~'
-        )
 }
 
 fn split_once<'a>(value: &'a [u8], separator: &[u8]) -> Option<(&'a [u8], &'a [u8])> {

@@ -4,6 +4,7 @@
 //! Deliberately not shared with the gateway: two independent implementations of the specification check each other.
 
 use super::{TppFault, TppIdentity};
+use crate::interface::token::is_token;
 use base64::prelude::{BASE64_STANDARD, Engine};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use sha2::{Digest, Sha256};
@@ -165,8 +166,7 @@ pub fn sign(
 }
 
 fn check(request: &Unsigned) -> Result<(), TppFault> {
-    let token = |text: &str| !text.is_empty() && text.bytes().all(is_token);
-    if !token(&request.method) {
+    if !is_token(&request.method) {
         return Err(TppFault::Method(request.method.clone()));
     }
     let visible = request.target.bytes().all(|byte| byte.is_ascii_graphic());
@@ -174,16 +174,11 @@ fn check(request: &Unsigned) -> Result<(), TppFault> {
         return Err(TppFault::Target(request.target.clone()));
     }
     for (name, value) in &request.headers {
-        if !token(name) || value.bytes().any(|byte| byte.is_ascii_control()) {
+        if !is_token(name) || value.bytes().any(|byte| byte.is_ascii_control()) {
             return Err(TppFault::Header(name.clone()));
         }
     }
     Ok(())
-}
-
-/// RFC 9110 section 5.6.2.
-fn is_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 /// Adds the headers that signing needs and the caller did not provide.

@@ -80,14 +80,21 @@ impl Seen {
         })
     }
 
-    /// Appends the request to the file that PORTVAKT_ADMITTED names, if any: target, public authority (FWD-2) and body, in Base64.
+    /// Appends the request to the file that PORTVAKT_ADMITTED names, if any: target, public authority (FWD-2), body
+    /// and Content-Type, in Base64.
     fn keep(&self) {
         let Some(file) = &*ADMITTED else { return };
         let forwarded = self.header("forwarded").unwrap_or_default();
         let host = forwarded.split(";host=").nth(1);
         let host = host.and_then(|host| host.split(";proto").next());
         let host = host.unwrap_or_default().trim_matches('"');
-        let parts = [self.target.as_bytes(), host.as_bytes(), &self.body];
+        let content_type = self.header("content-type").unwrap_or_default();
+        let parts = [
+            self.target.as_bytes(),
+            host.as_bytes(),
+            &self.body,
+            content_type.as_bytes(),
+        ];
         let line = parts.map(|part| BASE64_STANDARD.encode(part)).join("\t");
         writeln!(file.lock().unwrap(), "{line}").unwrap();
     }

@@ -1,7 +1,7 @@
 //! Other parsers read every admitted request in the same way: a core that reads another amount, date or account than the
 //! gateway would execute an unchecked request.
 //!
-//! Every body, query, path and Host that the tests admit, and generated ones, are read by other programs: serde_json, Python, Node,
+//! Every body, query, path, Host and Content-Type that the tests admit, and generated ones, are read by other programs: serde_json, Python, Node,
 //! Jackson, Gson and Go, each as one process that reads lines. The test compares the values that the gateway's decisions use. A reader
 //! may refuse an admitted input, because a refused input is not misread; the test also checks that each reads most inputs.
 
@@ -31,10 +31,17 @@ pub(super) enum Kind {
     Query,
     Path,
     Host,
+    ContentType,
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 4] = [Self::Body, Self::Query, Self::Path, Self::Host];
+    pub(super) const ALL: [Self; 5] = [
+        Self::Body,
+        Self::Query,
+        Self::Path,
+        Self::Host,
+        Self::ContentType,
+    ];
 
     pub(super) const fn name(self) -> &'static str {
         match self {
@@ -42,6 +49,7 @@ impl Kind {
             Self::Query => "query",
             Self::Path => "path",
             Self::Host => "host",
+            Self::ContentType => "content-type",
         }
     }
 }
@@ -110,11 +118,14 @@ fn what_the_tests_admit_is_read_the_same_by_others() {
             .split('\t')
             .map(|part| BASE64_STANDARD.decode(part).unwrap())
             .collect();
-        let [target, host, body] = parts.try_into().unwrap();
+        let [target, host, body, content_type] = parts.try_into().unwrap();
         let mut halves = target.splitn(2, |byte| *byte == b'?').map(<[u8]>::to_vec);
         seen.insert((Kind::Path, halves.next().unwrap()));
         seen.extend(halves.next().map(|query| (Kind::Query, query)));
         seen.insert((Kind::Host, [b"https://", &host[..], b"/"].concat()));
+        if !body.is_empty() {
+            seen.insert((Kind::ContentType, content_type));
+        }
         seen.insert((Kind::Body, body));
     }
     let mut all = Vec::new();

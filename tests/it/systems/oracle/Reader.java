@@ -94,6 +94,9 @@ public final class Reader {
                 add(readers, "URI, normalised", () -> segments(new URI(text).normalize().getPath()));
                 add(readers, "URLDecoder", () -> segments(decode(text.replace("+", "%2B"))));
                 break;
+            case "content-type":
+                add(readers, "HttpClient's pattern", () -> contentType(text));
+                break;
             default:
                 add(readers, "URI", () -> host(new URI(text)));
         }
@@ -213,6 +216,21 @@ public final class Reader {
     private static Map<String, List<String>> segments(String path) {
         String[] segments = path.split("/", -1);
         return Map.of("segments", Arrays.asList(segments).subList(1, segments.length));
+    }
+
+    /** As java.net.http and servlets split it: at semicolons, then at the first equals sign. The last charset wins. */
+    private static Map<String, List<String>> contentType(String text) {
+        String[] parts = text.split(";");
+        Map<String, List<String>> found = new LinkedHashMap<>();
+        found.put("media", List.of(parts[0].trim().toLowerCase()));
+        for (int at = 1; at < parts.length; at++) {
+            String[] pair = parts[at].split("=", 2);
+            if (pair.length == 2 && pair[0].trim().equalsIgnoreCase("charset")) {
+                String charset = pair[1].trim().replace("\"", "").toLowerCase();
+                found.put("charset", List.of(charset.equals("utf8") ? "utf-8" : charset));
+            }
+        }
+        return found;
     }
 
     private static Map<String, List<String>> host(URI uri) {

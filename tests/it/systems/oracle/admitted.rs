@@ -4,7 +4,7 @@ use super::{Kind, readers::Reading};
 use http::Method;
 use jiff::civil::date;
 use portvakt::interface::{
-    headers::{authority, redirect_uri},
+    headers::{authority, content, redirect_uri},
     operations::{Catalogue, Environment, Lookup, Operation, Schema, builtin},
     path::{self, AccountIds, Target},
     payload,
@@ -108,6 +108,7 @@ pub(super) fn admit(kind: Kind, raw: &[u8]) -> Vec<Input> {
         Kind::Query => queries(raw),
         Kind::Path => path(raw).into_iter().collect(),
         Kind::Host => host(raw).into_iter().collect(),
+        Kind::ContentType => content_type(raw).into_iter().collect(),
     };
     let input = |(ours, decided)| Input {
         kind,
@@ -238,4 +239,17 @@ fn host(raw: &[u8]) -> Option<Decided> {
     };
     let ours = Reading::from([("host".to_owned(), vec![host])]);
     Some((ours, vec!["host"]))
+}
+
+/// The media type, and the charset: none, or UTF-8 in one of two spellings.
+fn content_type(raw: &[u8]) -> Option<Decided> {
+    content::utf8_json(raw).ok()?;
+    let text = std::str::from_utf8(raw).unwrap().to_ascii_lowercase();
+    let mut ours = Reading::new();
+    let media = text.split(';').next().unwrap().trim();
+    ours.insert("media".to_owned(), vec![media.to_owned()]);
+    if text.contains("charset") {
+        ours.insert("charset".to_owned(), vec!["utf-8".to_owned()]);
+    }
+    Some((ours, vec!["media", "charset"]))
 }

@@ -14,6 +14,7 @@ pub(super) fn make(kind: Kind, dice: &mut Dice) -> Vec<u8> {
         Kind::Query => query(dice).into_bytes(),
         Kind::Path => path(dice).into_bytes(),
         Kind::Host => host(dice).into_bytes(),
+        Kind::ContentType => content_type(dice),
     }
 }
 
@@ -574,4 +575,66 @@ fn host(dice: &mut Dice) -> String {
     );
     let number = dice.below(100_000);
     format!("{scheme}{host}{port}{rest}").replacen("back", &format!("back{number}"), 1)
+}
+
+/// A Content-Type: a type, and up to three parameters, of which some resemble charset.
+fn content_type(dice: &mut Dice) -> Vec<u8> {
+    let types = [
+        "application/json",
+        "application/json",
+        "Application/JSON",
+        "application/vnd.bank+json",
+        "application/x charset=utf-7+json",
+        "application/json (x)",
+        "text/json",
+    ];
+    let names = [
+        "charset",
+        "charset",
+        "Charset",
+        "charset*",
+        "charset*0",
+        "charset*0*",
+        "charset*1",
+        "xcharset",
+        "version",
+        "profile",
+        "x-charset",
+        "boundary",
+        "q",
+    ];
+    let values = [
+        "utf-8",
+        "utf-8",
+        "UTF-8",
+        "utf8",
+        "utf-7",
+        "utf-8''utf-7",
+        "1",
+        "x",
+        "=?utf-7?Q?x?=",
+        "a;charset=utf-7",
+        "a, b",
+        "utf\\-7",
+        "a charset=utf-7",
+        "",
+    ];
+    let mut text = pick(dice, &types).to_owned();
+    for _ in 0..dice.below(4) {
+        text += pick(dice, &[";", "; ", " ; ", ";;", ";\t", ",", " "]);
+        text += pick(dice, &names);
+        text += pick(dice, &["=", "=", "=", " = ", ""]);
+        let value = pick(dice, &values);
+        match dice.below(3) {
+            0 => {
+                let _ = write!(text, "\"{value}\"");
+            }
+            _ => text += value,
+        }
+    }
+    if dice.below(8) == 0 {
+        let at = dice.below(text.len() as u64) as usize;
+        text.insert_str(at, pick(dice, &UNSEEN));
+    }
+    text.into_bytes()
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"mime"
 	"net/url"
 	"os"
 	"path"
@@ -148,6 +149,18 @@ func host(raw string) found {
 	return all
 }
 
+func contentType(raw string) found {
+	media, parameters, err := mime.ParseMediaType(raw)
+	if err != nil {
+		return fault(err)
+	}
+	all := found{"media": {media}}
+	if charset, stands := parameters["charset"]; stands {
+		all["charset"] = []string{strings.Replace(strings.ToLower(charset), "utf8", "utf-8", 1)}
+	}
+	return all
+}
+
 func readers(kind string, raw []byte) [][]interface{} {
 	text := string(raw)
 	switch kind {
@@ -157,6 +170,8 @@ func readers(kind string, raw []byte) [][]interface{} {
 		return [][]interface{}{{"Go, the first wins", parameters(text, false)}, {"Go, the last wins", parameters(text, true)}}
 	case "path":
 		return [][]interface{}{{"Go", segments(text, false)}, {"Go, cleaned", segments(text, true)}}
+	case "content-type":
+		return [][]interface{}{{"Go, mime", contentType(text)}}
 	default:
 		return [][]interface{}{{"Go", host(text)}}
 	}

@@ -3,6 +3,7 @@
 
 const querystring = require('querystring');
 const readline = require('readline');
+const { MIMEType } = require('util');
 
 const [paths, names] = process.argv.slice(2, 4).map((list) => list.split(','));
 
@@ -63,6 +64,13 @@ const kinds = {
   host: (raw) => [['URL', () => {
     const { hostname, port } = new URL(raw.toString('latin1'));
     return { host: [hostname], port: port ? [port] : [] };
+  }]],
+  'content-type': (raw) => [['MIMEType', () => {
+    const read = new MIMEType(raw.toString('latin1'));
+    const charset = read.params.get('charset');
+    const found = { media: [read.essence] };
+    if (charset !== null) found.charset = [charset.toLowerCase().replace('utf8', 'utf-8')];
+    return found;
   }]],
   fold: () => [['fold', folds]],
 };

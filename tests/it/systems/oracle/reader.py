@@ -5,6 +5,8 @@ Arguments: the paths of a body that are compared, and the names of a query, each
 """
 
 import base64
+import email
+import email.policy
 import json
 import posixpath
 import re
@@ -134,7 +136,33 @@ def host(raw):
     yield "urllib", lambda: {"host": [split.hostname or ""], "port": port}
 
 
-KINDS = {"body": body, "query": query, "path": path, "host": host}
+def kind_of(media, charset):
+    spelt = {"utf8": "utf-8"}
+    found = {"media": [media.lower()]}
+    if charset is not None:
+        found["charset"] = [spelt.get(charset.lower(), charset.lower())]
+    return found
+
+
+def of_message(raw, policy):
+    head = email.message_from_bytes(b"Content-Type: " + raw + b"\n\n", policy=policy)
+    return kind_of(head.get_content_type(), head.get_content_charset())
+
+
+def obeyed(raw, pattern):
+    text = raw.decode("latin-1")
+    found = re.search(pattern, text, re.IGNORECASE)
+    return kind_of(re.split("[;,]", text)[0].strip(), found and found.group(1))
+
+
+def content_type(raw):
+    yield "email", lambda: of_message(raw, email.policy.HTTP)
+    yield "email of old", lambda: of_message(raw, email.policy.compat32)
+    yield "requests", lambda: obeyed(raw, r"charset\*?[0-9]*\*?\s*=\s*[\"']*([^\s\"';,]*)")
+    yield "the last one", lambda: obeyed(raw, r".*charset=[\"']*([^\s\"';,]*)")
+
+
+KINDS = {"body": body, "query": query, "path": path, "host": host, "content-type": content_type}
 
 
 def answer(read):
