@@ -140,6 +140,7 @@ fn said(found: &CertificateFault) -> String {
         CertificateFault::Malformed(why) => {
             format!("{why}; send the base64 of the DER certificate, and nothing else")
         }
+        CertificateFault::NotDer(why) => format!("{why}; send the certificate as its CA issued it"),
         CertificateFault::Weak(why) => {
             format!("{why}; RSA of 2048 to 4096 bits with an odd exponent of 65537 to 2^32 passes")
         }

@@ -107,6 +107,7 @@ impl CertificateCache {
             CertificateFault::WrongType(_) | CertificateFault::NotPsd2(_) => shown.leaf,
             CertificateFault::Untrusted(_)
             | CertificateFault::Malformed(_)
+            | CertificateFault::NotDer(_)
             | CertificateFault::Weak(_) => shown.with_pool,
             CertificateFault::Expired(_) | CertificateFault::NotYetValid(_) => return,
         };

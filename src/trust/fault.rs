@@ -1,5 +1,6 @@
 //! The reasons why a certificate does not identify a TPP.
 
+use super::NotDer;
 use crate::{clock::Timestamp, interface::Reason};
 
 /// The reason why a certificate does not identify a TPP. The texts are for the operator; the caller gets the text of [`Self::reason`].
@@ -8,6 +9,9 @@ pub enum CertificateFault {
     /// CRT-1, CRT-10: the certificate cannot be read.
     #[error("{0}")]
     Malformed(&'static str),
+    /// CRT-1: the certificate has another spelling than that of DER.
+    #[error(transparent)]
+    NotDer(NotDer),
     /// SIG-5: the certificate's key is not accepted.
     #[error("{0}")]
     Weak(String),
@@ -32,7 +36,7 @@ impl CertificateFault {
     /// The refusal reason for the caller.
     pub const fn reason(&self) -> Reason {
         match self {
-            Self::Malformed(_) => Reason::CertificateMalformed,
+            Self::Malformed(_) | Self::NotDer(_) => Reason::CertificateMalformed,
             Self::Weak(_) => Reason::CertificateWeak,
             Self::Untrusted(_) => Reason::CertificateUntrusted,
             Self::Expired(_) => Reason::CertificateExpired,

@@ -5,7 +5,7 @@
 //! the same rules. Deliberately not here: the chain, which OpenSSL verifies.
 
 use super::{
-    CertificateFault, Validity,
+    CertificateFault, Validity, distinguished,
     name::Name,
     qc::{self, CertificateTypes, Psd2Statement, QcStatements},
     tolerance::{Tolerance, Tolerated},
@@ -31,10 +31,11 @@ const EXPONENTS: RangeInclusive<u64> = 65_537..=1 << 32;
 /// organizationIdentifier.
 pub(crate) const ORGANIZATION_IDENTIFIER: Oid<'static> = oid!(2.5.4.97);
 
-/// CRT-1. Also returns the bytes after the certificate, which [`ends`] judges.
+/// CRT-1: DER throughout, and a certificate. Also returns the bytes after the certificate, which [`ends`] judges.
 pub(crate) fn read(der: &[u8]) -> Result<(X509Certificate<'_>, &[u8]), CertificateFault> {
+    distinguished::judge(der).map_err(CertificateFault::NotDer)?;
     let (rest, certificate) = X509Certificate::from_der(der)
-        .map_err(|_| CertificateFault::Malformed("it is not a DER certificate"))?;
+        .map_err(|_| CertificateFault::Malformed("it is DER, but no certificate"))?;
     Ok((certificate, rest))
 }
 

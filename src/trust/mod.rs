@@ -5,8 +5,9 @@
 
 // From a header's bytes to DER (CRT-1).
 pub mod decode;
-// A reader of DER elements.
+// Whether it is DER throughout (CRT-1), and a reader of DER elements.
 mod der;
+mod distinguished;
 
 // Distinguished names, compared as names (SIG-4).
 pub mod name;
@@ -61,6 +62,7 @@ pub use cache::{
 pub use candidate::CandidateCertificate;
 pub use certificate::Certificate;
 pub use chain::Anchors;
+pub use distinguished::NotDer;
 pub use fault::CertificateFault;
 pub(crate) use path::{end_of, validity_of};
 pub use qc::CertificateTypes;

@@ -6,6 +6,8 @@ mod bounds;
 mod chain;
 /// CRT-6, CRT-11: before every source has answered.
 mod cold;
+/// CRT-1: one spelling.
+mod distinguished;
 /// CRT-10.
 mod encoding;
 /// A measurement: the latency of known TPPs while responders of other TPPs fail.
