@@ -48,6 +48,8 @@ pub struct ListenerLimits {
     pub connections_per_address: Option<usize>,
     /// The time-out of a TLS handshake. Default 10 s.
     pub handshake_timeout: Duration,
+    /// HTTP/1.1: the time-out of a connection's first byte, from the end of the handshake. Default 10 s.
+    pub first_byte_timeout: Duration,
     /// The time-out of the HTTP/2 preface and the first SETTINGS, from the end of the handshake. Default 5 s.
     pub preface_timeout: Duration,
     /// The time-out of a head, from its first byte. Default 10 s.
@@ -74,6 +76,7 @@ impl Default for ListenerLimits {
             connections: 10_000,
             connections_per_address: Some(256),
             handshake_timeout: Duration::from_secs(10),
+            first_byte_timeout: Duration::from_secs(10),
             preface_timeout: Duration::from_secs(5),
             head_timeout: Duration::from_secs(10),
             write_timeout: Duration::from_secs(15),
@@ -89,11 +92,12 @@ impl Default for ListenerLimits {
 
 impl ListenerLimits {
     /// Each key, and whether its values are equal.
-    pub(super) fn compare(&self, other: &Self) -> [(&'static str, bool); 12] {
+    pub(super) fn compare(&self, other: &Self) -> [(&'static str, bool); 13] {
         let Self {
             connections,
             connections_per_address,
             handshake_timeout,
+            first_byte_timeout,
             preface_timeout,
             head_timeout,
             write_timeout,
@@ -113,6 +117,10 @@ impl ListenerLimits {
             (
                 "listener.handshake_timeout",
                 self.handshake_timeout == *handshake_timeout,
+            ),
+            (
+                "listener.first_byte_timeout",
+                self.first_byte_timeout == *first_byte_timeout,
             ),
             (
                 "listener.preface_timeout",
@@ -152,6 +160,7 @@ impl ListenerLimits {
         }
         for (key, limit, to) in [
             ("handshake_timeout", &mut limits.handshake_timeout, 60_000),
+            ("first_byte_timeout", &mut limits.first_byte_timeout, 60_000),
             ("preface_timeout", &mut limits.preface_timeout, 60_000),
             ("head_timeout", &mut limits.head_timeout, 60_000),
             ("write_timeout", &mut limits.write_timeout, 300_000),

@@ -144,6 +144,7 @@ listener:
   max_connections_per_address: off
   handshake_timeout: 1s
   preface_timeout: 2s
+  first_byte_timeout: 1500ms
   head_timeout: 3s
   write_timeout: 4s
   answer_timeout: 5s
@@ -201,6 +202,7 @@ audit: {write: on, folder: audited, required: false, file_size: 1MiB, keep_payme
         connections_per_address: None,
         handshake_timeout: Duration::from_secs(1),
         preface_timeout: Duration::from_secs(2),
+        first_byte_timeout: Duration::from_millis(1500),
         head_timeout: Duration::from_secs(3),
         write_timeout: Duration::from_secs(4),
         answer_timeout: Duration::from_secs(5),

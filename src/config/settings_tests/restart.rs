@@ -30,6 +30,10 @@ fn changes() -> Vec<(&'static str, String)> {
             "listener.handshake_timeout",
             listener("handshake_timeout: 7s"),
         ),
+        (
+            "listener.first_byte_timeout",
+            listener("first_byte_timeout: 7s"),
+        ),
         ("listener.preface_timeout", listener("preface_timeout: 7s")),
         ("listener.head_timeout", listener("head_timeout: 7s")),
         ("listener.write_timeout", listener("write_timeout: 7s")),
@@ -112,6 +116,7 @@ fn every_fixed_setting_is_covered() {
         connections: _,
         connections_per_address: _,
         handshake_timeout: _,
+        first_byte_timeout: _,
         preface_timeout: _,
         head_timeout: _,
         write_timeout: _,
@@ -123,5 +128,5 @@ fn every_fixed_setting_is_covered() {
         overload_delay: _,
     } = limits;
     // `client_address` needs `trusted_proxies`, and has a test of its own.
-    assert_eq!(changes().len(), 8 + 9 + 12);
+    assert_eq!(changes().len(), 8 + 9 + 13);
 }

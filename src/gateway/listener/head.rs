@@ -4,7 +4,12 @@
 //! arrives in many parts is held back until it is complete or too large (HTTP-9), and such bytes are detected (HTTP-10). A head
 //! that arrives complete, or in a few parts, passes without a copy. Deliberately not here: the meaning of a head.
 
-use crate::interface::chunks::{ChunkInspector, ChunkedBody};
+use super::frames::{Awaited, Cut};
+use crate::{
+    config::ListenerLimits,
+    interface::chunks::{ChunkInspector, ChunkedBody},
+};
+use std::time::Duration;
 
 /// The number of parts of a head that pass at once. An ordinary head arrives in one to three parts, and parsing it three times
 /// costs little.
@@ -51,6 +56,24 @@ impl Http1Head {
     /// Whether no part has arrived.
     pub(super) const fn is_empty(&self) -> bool {
         self.length == 0
+    }
+
+    /// What the connection must send after this many requests, by when, and the end otherwise. Between two requests, the HTTP layer counts
+    /// the time.
+    pub(super) const fn awaited(
+        &self,
+        requests: u32,
+        limits: &ListenerLimits,
+    ) -> Option<(Awaited, Duration, Cut)> {
+        match (self.is_empty(), requests) {
+            (true, 0) => Some((
+                Awaited::FirstByte,
+                limits.first_byte_timeout,
+                Cut::SlowPreface,
+            )),
+            (true, _) => None,
+            (false, number) => Some((Awaited::Head(number), limits.head_timeout, Cut::SlowHead)),
+        }
     }
 
     /// Begins another head if the number of requests has grown.

@@ -34,6 +34,7 @@ fn probes_beside_silent_callers() {
 fn connections_end_at_their_deadlines() {
     let gate = Gate::builder()
         .listener("handshake_timeout: 400ms")
+        .listener("first_byte_timeout: 400ms")
         .listener("preface_timeout: 400ms")
         .listener("head_timeout: 400ms")
         .listener("answer_timeout: 400ms")
@@ -47,6 +48,9 @@ fn connections_end_at_their_deadlines() {
     };
     soon("a silent connection", &mut || {
         until_closed(&mut TcpStream::connect(gate.address()).unwrap());
+    });
+    soon("no byte after the handshake", &mut || {
+        Connection::open(&gate).rest();
     });
     soon("half a head", &mut || {
         let mut connection = Connection::open(&gate);

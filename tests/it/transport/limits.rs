@@ -19,7 +19,7 @@ const LARGE: &str = "max_answer_size: 64MiB";
 
 /// A gate on which only this deadline is [`SHORT`], and no test reaches another one.
 fn hasty(deadline: &str) -> Gate {
-    let all = ["handshake", "preface", "head", "write"].map(|kind| {
+    let all = ["handshake", "first_byte", "preface", "head", "write"].map(|kind| {
         let time = if kind == deadline { "400ms" } else { "60s" };
         format!("{kind}_timeout: {time}")
     });
@@ -87,6 +87,33 @@ fn a_head_that_does_not_come_in_time() {
     gate.eventually_metric("portvakt_cut_total", &["cause=\"slow_head\""], count);
     let late = ["reason=\"request-timeout\""];
     gate.eventually_metric("portvakt_refusals_total", &late, count);
+}
+
+/// A connection that stays silent after its handshake; and one that has sent a request may be idle for longer.
+//= HTTP-9 refused
+//= HTTP-9 accepted
+#[test]
+fn a_first_byte_that_does_not_come_in_time() {
+    let gate = hasty("first_byte");
+    let mut silent = Connection::open(&gate);
+    not_before("no byte", || {
+        let answer = silent.answer("GET").unwrap();
+        check_error("no byte", &answer, 408, "BAD_REQUEST", "request-timeout");
+    });
+    assert!(silent.rest().is_empty());
+    assert!(gate.upstream().saw_nothing());
+    gate.eventually_metric("portvakt_cut_total", &["cause=\"slow_preface\""], 1.0);
+    // The time of a head, and of a pause between two requests, is another one.
+    let mut connection = Connection::open(&gate);
+    for pause in [SHORT * 2, Duration::ZERO] {
+        let whole = render(&gate.seal(&Call::plain()));
+        connection.send(&whole[..1]).unwrap();
+        let_pass(pause);
+        connection.send(&whole[1..]).unwrap();
+        assert_eq!(connection.answer("GET").unwrap().status, 200);
+        let_pass(pause);
+    }
+    assert_eq!(gate.upstream().take().len(), 2);
 }
 
 /// A slow head is accepted within the deadline, and a connection may be idle between requests.

@@ -77,7 +77,9 @@ impl ClientStream {
             return Poll::Pending;
         };
         let (limit, cut) = match awaited {
-            Awaited::Preface => (self.shared.limits.preface_timeout, Cut::SlowPreface),
+            Awaited::FirstByte | Awaited::Preface => {
+                (self.shared.limits.preface_timeout, Cut::SlowPreface)
+            }
             Awaited::Head(_) => (self.shared.limits.head_timeout, Cut::SlowHead),
         };
         if !self.reading.is_over(context, awaited, limit) {

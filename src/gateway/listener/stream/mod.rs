@@ -161,16 +161,14 @@ impl ClientStream {
                 true => poll_held(&mut self.tls, context, &mut self.pausing, head, &mut apart),
             };
             let Poll::Ready(read) = polled else {
-                let time = self.shared.limits.head_timeout;
-                if head.is_empty()
-                    || !self
-                        .reading
-                        .is_over(context, Awaited::Head(client.requests()), time)
-                {
+                let awaited = head.awaited(client.requests(), &self.shared.limits);
+                let Some((_, _, cut)) = awaited
+                    .filter(|(awaited, time, _)| self.reading.is_over(context, *awaited, *time))
+                else {
                     return Poll::Pending;
-                }
+                };
                 client.give_up(HeadFault::TooSlow);
-                self.shared.telemetry.cut(Cut::SlowHead.label());
+                self.shared.telemetry.cut(cut.label());
                 return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
             };
             let part = match is_held_back {
