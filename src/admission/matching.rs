@@ -16,12 +16,18 @@ pub(super) fn find<'a>(head: &Head<'a>, world: &Snapshot) -> Result<Matched<'a>,
     if let Some(fault) = head.ambiguity() {
         return Err(fault.into());
     }
-    let malformed = |text| Fault::request(Reason::MalformedRequest, text);
+    let malformed = |text: &str| Fault::request(Reason::MalformedRequest, text);
     let target = Target::parse(head.target).map_err(malformed)?;
     match world.catalogue.find(head.method, &target) {
         Lookup::Found(operation) => {
             let ids = operation.ids(&target, &world.policy.account_ids);
-            let ids = ids.map_err(malformed)?;
+            let ids = ids.map_err(|fault| {
+                let refusal = Refusal::from(malformed(&fault.to_string()));
+                match fault.for_operator() {
+                    Some(text) => refusal.for_operator(text),
+                    None => refusal,
+                }
+            })?;
             Ok((Arc::clone(operation), (target, ids)))
         }
         Lookup::OtherMethods(allow) => Err(Refusal::new(Reason::MethodNotAllowed).allowing(allow)),

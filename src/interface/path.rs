@@ -7,7 +7,7 @@
 mod account_ids;
 mod characters;
 
-pub use account_ids::AccountIds;
+pub use account_ids::{AccountIds, IdFault};
 
 use characters::is_unreserved;
 use percent_encoding::percent_decode_str;

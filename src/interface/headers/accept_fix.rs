@@ -58,9 +58,11 @@ pub struct UnknownFix;
 pub fn parse<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Result<Fixes, UnknownFix> {
     let mut named = Fixes::default();
     for value in values {
+        // Some documents of this interface show the value, or each name, in quotes: nothing is decided by them.
+        let quotes = value.iter().filter(|byte| **byte == b'"').count();
         let mut elements = value
             .split(|byte| *byte == b',')
-            .map(super::trim)
+            .map(|element| unquoted(super::trim(element), quotes))
             .filter(|element| !element.is_empty())
             .peekable();
         if elements.peek().is_none() {
@@ -71,6 +73,15 @@ pub fn parse<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Result<Fixes, Un
         }
     }
     Ok(named)
+}
+
+/// An element without the quotes around it, if the value has pairs of them.
+fn unquoted(element: &[u8], quotes: usize) -> &[u8] {
+    if quotes == 0 || quotes % 2 == 1 {
+        return element;
+    }
+    let element = element.strip_prefix(b"\"").unwrap_or(element);
+    super::trim(element.strip_suffix(b"\"").unwrap_or(element))
 }
 
 /// The fixes that are on for a request: those that it names, and those whose default date is before `now`.
@@ -169,7 +180,7 @@ mod tests {
     #[test]
     fn lists_of_names() {
         const TWO: &str = "amount-as-string longer-names";
-        let table: [(&[&str], &str); 7] = [
+        let table: [(&[&str], &str); 10] = [
             (&[], ""),
             (&["longer-names"], "longer-names"),
             (&["longer-names,amount-as-string"], TWO),
@@ -177,6 +188,9 @@ mod tests {
             (&["longer-names", "amount-as-string"], TWO),
             (&["longer-names,longer-names"], "longer-names"),
             (&[",longer-names,,"], "longer-names"),
+            (&["\"longer-names, amount-as-string\""], TWO),
+            (&["\"longer-names\", \" amount-as-string \""], TWO),
+            (&["\"longer-names\"", "amount-as-string"], TWO),
         ];
         for (values, expected) in table {
             assert_eq!(named(values).as_deref(), Ok(expected), "{values:?}");
@@ -186,7 +200,7 @@ mod tests {
     //= HDR-16 refused
     #[test]
     fn other_names() {
-        let table: [&[&str]; 8] = [
+        let table: [&[&str]; 12] = [
             &["amount-as-number"],
             &["Amount-As-String"],
             &["amount-as-string;q=1"],
@@ -195,6 +209,10 @@ mod tests {
             &["amount-as-string", "unknown"],
             &["amount-as-string", ""],
             &[" , "],
+            &["\"longer-names"],
+            &["\"\"longer-names\"\""],
+            &["longer\"\"-names"],
+            &["\"\""],
         ];
         for values in table {
             assert_eq!(named(values), Err(UnknownFix), "{values:?}");

@@ -9,7 +9,7 @@ use super::{
         Takes, Transactions,
     },
 };
-use crate::interface::path::{self, AccountIds, Target};
+use crate::interface::path::{self, AccountIds, IdFault, Target};
 use http::Method;
 use jiff::civil::Date;
 use std::borrow::Cow;
@@ -144,12 +144,12 @@ impl Operation {
     /// are made of `account_ids`, the others of the characters that a path may hold.
     ///
     /// # Errors
-    /// The fault of an id, as a sentence for the caller.
+    /// The fault of an id.
     pub fn ids<'a>(
         &self,
         target: &Target<'a>,
         account_ids: &AccountIds,
-    ) -> Result<Vec<Cow<'a, str>>, &'static str> {
+    ) -> Result<Vec<Cow<'a, str>>, IdFault> {
         let mut ids = Vec::new();
         if self.path_ids.is_empty() {
             return Ok(ids);
@@ -159,11 +159,11 @@ impl Operation {
         for ((_, id), kind) in found.zip(&self.path_ids) {
             let id = path::decode(id);
             let is_account = matches!(kind, PathId::Account | PathId::AccountLike);
-            if is_account && !account_ids.include(&id) {
-                return Err("an account's id has 1 to 128 characters of those that this bank uses");
+            if is_account {
+                account_ids.judge(&id)?;
             }
             if id.len() > path::MAX_ID {
-                return Err("an id in the path has more than 256 characters");
+                return Err(IdFault::OtherLength(path::MAX_ID));
             }
             ids.push(id);
         }

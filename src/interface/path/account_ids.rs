@@ -62,8 +62,56 @@ impl AccountIds {
 
     /// Whether an id, decoded, can be an account's.
     pub fn include(&self, id: &str) -> bool {
-        let known = |byte: u8| byte.is_ascii() && self.characters >> byte & 1 == 1;
-        (1..=Self::MAX).contains(&id.len()) && !matches!(id, "." | "..") && id.bytes().all(known)
+        self.judge(id).is_ok()
+    }
+
+    /// Judges an id, decoded.
+    ///
+    /// # Errors
+    /// The reason why it cannot be an account's.
+    pub fn judge(&self, id: &str) -> Result<(), IdFault> {
+        let known = |c: char| c.is_ascii() && self.characters >> u32::from(c) & 1 == 1;
+        if let Some(unknown) = id.chars().find(|c| !known(*c)) {
+            return Err(IdFault::Character(unknown));
+        }
+        if !(1..=Self::MAX).contains(&id.len()) {
+            return Err(IdFault::Length);
+        }
+        match id {
+            "." | ".." => Err(IdFault::Dots),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The reason why an id in a path is refused, for the caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IdFault {
+    /// An account's id has a character that [`AccountIds`] do not include.
+    #[error(
+        "an account's id has {0:?}, which no account's id has at this bank; take ids as GET /v1/accounts writes them"
+    )]
+    Character(char),
+    /// An account's id is empty or too long.
+    #[error("an account's id has 1 to {} characters", AccountIds::MAX)]
+    Length,
+    /// An account's id is `.` or `..`.
+    #[error("an account's id is more than dots")]
+    Dots,
+    /// Another id has more than this number of characters.
+    #[error("an id in the path has more than {0} characters")]
+    OtherLength(usize),
+}
+
+impl IdFault {
+    /// What the operator can do about it.
+    pub fn for_operator(&self) -> Option<String> {
+        match self {
+            Self::Character(unknown) => Some(format!(
+                "bank.account_ids does not include {unknown:?}; if ids of the core have it, add it there"
+            )),
+            Self::Length | Self::Dots | Self::OtherLength(_) => None,
+        }
     }
 }
 
@@ -103,6 +151,19 @@ mod tests {
         ] {
             assert!(!by_default.include(id), "{id:?}");
         }
+    }
+
+    #[test]
+    fn the_character_that_is_refused() {
+        let by_default = AccountIds::default();
+        let fault = by_default.judge("enc!!a==").unwrap_err();
+        assert_eq!(fault, IdFault::Character('!'));
+        assert!(fault.to_string().contains("'!'"), "{fault}");
+        assert!(fault.for_operator().unwrap().contains("bank.account_ids"));
+        assert_eq!(by_default.judge(""), Err(IdFault::Length));
+        assert_eq!(by_default.judge(".."), Err(IdFault::Dots));
+        let widened = AccountIds::parse("A-Za-z0-9._~:!=-").unwrap();
+        assert_eq!(widened.judge("enc!!a=="), Ok(()));
     }
 
     #[test]

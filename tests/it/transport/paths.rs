@@ -147,10 +147,16 @@ fn a_bank_says_what_its_account_ids_are_made_of() {
     let gate = Gate::builder().line("bank: {account_ids: 0-9@}").start();
     accepted(&gate, &Call::new("GET", "/v1/accounts/12@/balances"));
     accepted(&gate, &Call::new("GET", "/v1/accounts/12%40/balances"));
-    for id in ["acc-9", "12-3", "1.2"] {
+    for (id, character) in [("acc-9", "'a'"), ("12-3", "'-'"), ("1.2", "'.'")] {
         let call = Call::new("GET", &format!("/v1/accounts/{id}/balances"));
-        refused(&gate, &call, 400, "BAD_REQUEST", "malformed-request");
+        let answer = refused(&gate, &call, 400, "BAD_REQUEST", "malformed-request");
+        let said = answer.json().to_string();
+        assert!(said.contains(character) && !said.contains(id), "{said}");
     }
+    let gate = Gate::builder()
+        .line("bank: {account_ids: 'A-Za-z0-9._~:!=-'}")
+        .start();
+    accepted(&gate, &Call::new("GET", "/v1/accounts/enc!!9f==/balances"));
 }
 
 /// The signer cannot sign these bytes as they are.
