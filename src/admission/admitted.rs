@@ -17,7 +17,7 @@ use super::{
 use crate::interface::{
     Reason, Refusal,
     headers::{
-        self, Fields,
+        self, Fields, accept_encoding,
         accept_fix::{self, Fixes},
         trace::TraceContext,
     },
@@ -319,7 +319,7 @@ static OF_BODY: [&headers::Header; 3] = [
 ];
 
 /// FWD-2: the table is the allow-list; a TPP's own traceparent is not believed. SCA-8: ids of a PSU that are not known to the TPP are not forwarded. HDR-3: sandbox operations take
-/// fewer headers. HDR-16: x-accept-fix is written anew.
+/// fewer headers. HDR-16, ERR-6: x-accept-fix and Accept-Encoding are written anew.
 fn forwarded_headers(
     fields: &Fields<'_>,
     operation: &Operation,
@@ -327,11 +327,12 @@ fn forwarded_headers(
     fixes: Fixes,
     grant: Option<&Grant>,
 ) -> Vec<(HeaderName, HeaderValue)> {
-    let mut forwarded = Vec::with_capacity(fields.map().len().saturating_add(1));
+    let mut forwarded = Vec::with_capacity(fields.map().len().saturating_add(2));
     let takes = operation.takes;
     let rewritten = [
         &headers::HOST.name,
         &headers::X_ACCEPT_FIX.name,
+        &headers::ACCEPT_ENCODING.name,
         &headers::TRACEPARENT.name,
     ];
     // SCA-8: a PSU-ID that is not bound to the TPP is never forwarded, nor an agreement that no SCA gave to the TPP.
@@ -351,6 +352,8 @@ fn forwarded_headers(
     if let Some(fixes) = fixes.header_value().filter(|_| takes == Takes::Whole) {
         forwarded.push((headers::X_ACCEPT_FIX.name.clone(), fixes));
     }
+    let codings = accept_encoding::for_core(fields.map());
+    forwarded.push((headers::ACCEPT_ENCODING.name.clone(), codings));
     for header in fields.present().filter(taken) {
         let values = fields.all(header);
         forwarded.extend(values.map(|value| (header.name.clone(), value.clone())));

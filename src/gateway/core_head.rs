@@ -8,8 +8,9 @@ use crate::interface::headers::{answer, content};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Version, header, response::Parts};
 
 /// The headers that are invalid once the body is changed.
-const BODY_HEADERS: [&str; 5] = [
-    "content-length",
+const BODY_HEADERS: [&str; 6] = [
+    "content-encoding",
+    "transfer-encoding",
     "etag",
     "content-md5",
     "content-digest",
@@ -73,14 +74,13 @@ pub(super) fn frame_for_1_0(headers: &mut HeaderMap) -> bool {
     headers.remove(header::TRANSFER_ENCODING).is_some()
 }
 
-/// Frames an answer whose body the gateway changes: its length is known only at the end. Headers that describe the core's own
+/// Frames an answer whose body the gateway has changed to `length` bytes without a content coding. Headers that describe the core's own
 /// bytes are removed.
-pub(super) fn frame_changed_body(headers: &mut HeaderMap) {
+pub(super) fn frame_changed_body(headers: &mut HeaderMap, length: usize) {
     for name in BODY_HEADERS {
         headers.remove(name);
     }
-    let chunked = HeaderValue::from_static("chunked");
-    headers.insert(header::TRANSFER_ENCODING, chunked);
+    headers.insert(header::CONTENT_LENGTH, length.into());
 }
 
 /// Whether an answer has exactly one content type and it is JSON (ERR-6): of two types, readers may choose either.

@@ -16,8 +16,7 @@ use super::{
     inner_address::{AddressAction, AddressPlace, AddressReport, InnerHosts},
     read_ahead::ReadAhead,
     relay::{self, AnswerBody},
-    sca_link::ScaLinkWriter,
-    settle,
+    sca_link, settle,
     upstream::{CoreAnswer, SendFailure, Upstream, broken_off},
 };
 use crate::{
@@ -162,13 +161,15 @@ impl Forwarder {
         let left = pin!(self.settle(admitted, &head, exchange)).await?;
         let (safe, read_timeout) = (admitted.method().is_safe(), group.settings().read_timeout);
         let mut time = self.answer_timeout;
+        let mut limit = group.answer_limit(admitted.operation());
+        let mut error_text = None;
         if status >= 400 {
             let begun = Stopwatch::start();
-            let judging = error_answer::is_json(&head, &mut body, session, safe, read_timeout);
+            let judging = error_answer::read_json(&head, &mut body, session, safe, read_timeout);
             let judged = timeout(time, pin!(judging)).await;
             match self.judge_sent(judged.ok(), true, session, exchange) {
-                Ok(true) => {}
-                Ok(false) => {
+                Ok(Some(text)) => error_text = Some(text),
+                Ok(None) => {
                     self.telemetry.upstream_failed(failure::NOT_JSON);
                     return Err(ForwardFailure::ErrorReplaced(status));
                 }
@@ -180,7 +181,12 @@ impl Forwarder {
             time = time.saturating_sub(begun.elapsed());
         }
         exchange.set_outcome(Outcome::Forwarded(status));
-        let link = self.rewrite_head(&mut head, group, admitted, left, exchange)?;
+        self.rewrite_head(&mut head, group, admitted, left, exchange)?;
+        if let Some(text) = error_text.filter(|_| status == 401) {
+            let linked = sca_link::write(admitted, &mut head, &mut body, &text);
+            // The limit is about what the core sends.
+            limit = limit.max(linked.map_err(failure::no_link)?);
+        }
         if session.req_header().version == Version::HTTP_10
             && core_head::frame_for_1_0(&mut head.headers)
         {
@@ -191,10 +197,9 @@ impl Forwarder {
         let inspect = |part: &[u8]| self.inspect(part, group, exchange);
         let mut answer = AnswerBody {
             core: &mut body,
-            left: group.answer_limit(admitted.operation()),
+            left: limit,
             watched: safe,
             read_timeout,
-            link,
             awaits_core: false,
             since,
             inspect: &inspect,
@@ -343,7 +348,7 @@ impl Forwarder {
         Ok(left)
     }
 
-    /// Turns the head of the core's answer into the gateway's; returns the writer of the SCA link for the body, if it needs one.
+    /// Turns the head of the core's answer into the gateway's.
     fn rewrite_head(
         &self,
         head: &mut Parts,
@@ -351,7 +356,7 @@ impl Forwarder {
         admitted: &Admitted,
         left: Option<QuotaLeft>,
         exchange: &Exchange<'_>,
-    ) -> Result<Option<ScaLinkWriter>> {
+    ) -> Result<()> {
         core_head::clean(&mut head.headers, &group.settings().answer_headers);
         let catalogue = &exchange.in_use().snapshot.catalogue;
         let report = |place, action| {
@@ -360,20 +365,10 @@ impl Forwarder {
         };
         InnerHosts::new(&group.inner_names()).clean(&mut head.headers, catalogue, report);
         core_head::frame(head, core_head::is_bodiless(head, admitted.method()));
-        let mut link = None;
-        if head.status == http::StatusCode::UNAUTHORIZED
-            && ScaLinkWriter::fits(core_head::content_length(head))
-        {
-            link = ScaLinkWriter::for_answer_to(admitted).map_err(failure::no_link)?;
-            if link.is_some() {
-                core_head::frame_changed_body(&mut head.headers);
-            }
-        }
         if let Some(left) = left {
             write_quota_headers(&mut head.headers, left)?;
         }
-        write_common_headers(head, &exchange.answer_context())?;
-        Ok(link)
+        write_common_headers(head, &exchange.answer_context())
     }
 
     /// Searches the first part of an answer's body for inner addresses (FWD-7). Links to the bank's SCA page are not reported.

@@ -9,7 +9,6 @@ use super::{
     core_head::is_bodiless,
     failure,
     read_ahead::{CallerPart, PartsAhead},
-    sca_link::ScaLinkWriter,
     upstream::{BodyPart, CoreBody},
 };
 use crate::{clock::Stopwatch, upstreams::InFlightRequest};
@@ -34,13 +33,11 @@ pub(super) struct AnswerBody<'a> {
     pub(super) watched: bool,
     /// The time-out of each part.
     pub(super) read_timeout: Duration,
-    /// Writes the SCA link into the body, if it gets one (SCA-14).
-    pub(super) link: Option<ScaLinkWriter>,
     /// Whether the answer waits for the core, and not for the caller.
     pub(super) awaits_core: bool,
     /// Since when it waits, if it does.
     pub(super) since: Stopwatch,
-    /// Inspects the first part as the core sent it (FWD-7).
+    /// Inspects the first part (FWD-7).
     pub(super) inspect: &'a (dyn Fn(&[u8]) + Sync),
     /// The parts that were read while the caller took an earlier one.
     pub(super) ahead: PartsAhead<'a>,
@@ -74,12 +71,8 @@ impl AnswerBody<'_> {
         if let Some(first) = part.bytes.as_deref().filter(|_| part.is_first) {
             (self.inspect)(first);
         }
-        let bytes = match &mut self.link {
-            Some(link) => link.push(part.bytes, part.is_last),
-            None => part.bytes,
-        };
         Ok(CallerPart {
-            bytes,
+            bytes: part.bytes,
             is_last: part.is_last,
         })
     }

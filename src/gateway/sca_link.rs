@@ -2,10 +2,12 @@
 //! (SCA-14).
 //!
 //! The other members of the core's object keep their bytes and their order, except `code` on account information, which must not
-//! occur beside a link (ERR-2). A body that is longer than 64 KiB, is not a JSON object or needs no change passes unchanged.
+//! occur beside a link (ERR-2). A body that is longer than 64 KiB once decoded, is not a JSON object or needs no change passes unchanged.
 
+use super::{core_head, upstream::CoreBody};
 use crate::{admission::Admitted, interface::operations::Sca, sca::SealFault};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
+use http::response::Parts;
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{MapAccess, Visitor},
@@ -24,58 +26,48 @@ pub(super) fn links_object(href: &str) -> Value {
     json!({ "scaRedirect": { "href": href, "verbs": ["GET"] } })
 }
 
-/// Writes the link into the body of the core's 401.
+/// Writes the link for a request into the core's 401, whose body is `text` once decoded. Returns the length of the new body; 0 if the body
+/// stays unchanged.
+///
+/// # Errors
+/// A link cannot be sealed.
+pub(super) fn write(
+    admitted: &Admitted,
+    head: &mut Parts,
+    body: &mut CoreBody,
+    text: &[u8],
+) -> Result<usize, SealFault> {
+    let link = ScaLink::for_answer_to(admitted)?;
+    let Some(linked) = link.written_into(text) else {
+        return Ok(0);
+    };
+    let length = linked.len();
+    core_head::frame_changed_body(&mut head.headers, length);
+    body.hold(linked);
+    Ok(length)
+}
+
+/// The link for the core's 401.
 #[derive(Debug)]
-pub(super) struct ScaLinkWriter {
+struct ScaLink {
     /// The link for a body without one; `None` if the gateway cannot create one.
     href: Option<String>,
     /// Whether the operation is account information, whose 401 has no code beside a link.
     without_code: bool,
-    held: BytesMut,
-    /// Whether the body is too long to buffer and passes unchanged.
-    passing: bool,
 }
 
-impl ScaLinkWriter {
-    /// Creates a writer for the 401 to a request; `None` if the body stays unchanged.
-    ///
-    /// # Errors
-    /// A link cannot be sealed.
-    pub(super) fn for_answer_to(admitted: &Admitted) -> Result<Option<Self>, SealFault> {
-        let without_code = admitted.operation().sca == Sca::Consent;
-        let href = admitted.sca_redirect()?;
-        Ok((without_code || href.is_some()).then(|| Self::new(href, without_code)))
+impl ScaLink {
+    fn for_answer_to(admitted: &Admitted) -> Result<Self, SealFault> {
+        Ok(Self {
+            without_code: admitted.operation().sca == Sca::Consent,
+            href: admitted.sca_redirect()?,
+        })
     }
 
-    fn new(href: Option<String>, without_code: bool) -> Self {
-        Self {
-            href,
-            without_code,
-            held: BytesMut::new(),
-            passing: false,
-        }
-    }
-
-    /// Whether a body of this announced length can be buffered.
-    pub(super) fn fits(length: Option<usize>) -> bool {
-        length.is_none_or(|length| length <= MAX_BODY)
-    }
-
-    /// Takes a part of the body, and returns the bytes to send now.
-    pub(super) fn push(&mut self, part: Option<Bytes>, end: bool) -> Option<Bytes> {
-        if self.passing {
-            return part;
-        }
-        self.held.extend_from_slice(&part.unwrap_or_default());
-        if self.held.len() > MAX_BODY {
-            self.passing = true;
-            return Some(self.held.split().freeze());
-        }
-        if !end {
-            return None;
-        }
-        let body = self.held.split().freeze();
-        Some(self.linked(&body).unwrap_or(body))
+    /// The body with the link; `None` if it stays unchanged.
+    fn written_into(&self, body: &[u8]) -> Option<Bytes> {
+        let is_small = body.len() <= MAX_BODY;
+        is_small.then(|| self.linked(body)).flatten()
     }
 
     fn linked(&self, body: &[u8]) -> Option<Bytes> {
@@ -151,23 +143,19 @@ impl<'de> Visitor<'de> for Members {
 mod tests {
     use super::*;
 
-    fn pass(parts: &[&[u8]]) -> Vec<u8> {
-        pass_with(true, parts)
+    fn pass(body: &str) -> String {
+        pass_with(true, body)
     }
 
-    fn pass_with(without_code: bool, parts: &[&[u8]]) -> Vec<u8> {
-        let href = "https://bank.example/sca?request=t".to_owned();
-        let mut writer = ScaLinkWriter::new(Some(href), without_code);
-        let mut sent = Vec::new();
-        for (index, part) in parts.iter().enumerate() {
-            let part = Some(Bytes::copy_from_slice(part));
-            sent.extend(
-                writer
-                    .push(part, index + 1 == parts.len())
-                    .unwrap_or_default(),
-            );
-        }
-        sent
+    fn pass_with(without_code: bool, body: &str) -> String {
+        let link = ScaLink {
+            href: Some("https://bank.example/sca?request=t".to_owned()),
+            without_code,
+        };
+        let written = link.written_into(body.as_bytes());
+        written.map_or(body.to_owned(), |written| {
+            String::from_utf8(written.to_vec()).unwrap()
+        })
     }
 
     //= SCA-14 accepted
@@ -182,8 +170,7 @@ mod tests {
             ),
         ];
         for (body, expected) in table {
-            let (one, other) = body.as_bytes().split_at(1);
-            assert_eq!(String::from_utf8(pass(&[one, other])).unwrap(), expected);
+            assert_eq!(pass(&body), expected);
         }
     }
 
@@ -200,10 +187,9 @@ mod tests {
             (false, theirs, theirs),
         ];
         for (without_code, body, expected) in table {
-            let passed = pass_with(without_code, &[body.as_bytes()]);
-            assert_eq!(String::from_utf8(passed).unwrap(), expected);
+            assert_eq!(pass_with(without_code, body), expected);
         }
-        let linked = String::from_utf8(pass_with(false, &[br#"{"code":"X"}"#])).unwrap();
+        let linked = pass_with(false, r#"{"code":"X"}"#);
         assert!(linked.starts_with(r#"{"code":"X","_links""#), "{linked}");
     }
 
@@ -221,12 +207,7 @@ mod tests {
             &long,
         ];
         for body in table {
-            assert_eq!(
-                pass(&[b"", body.as_bytes(), b""]),
-                body.as_bytes(),
-                "{:.40}",
-                body
-            );
+            assert_eq!(pass(body), body, "{body:.40}");
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The form of error answers: ERR-1, ERR-3, ERR-5, ERR-7.
 
+/// ERR-6: errors of the core in a content coding.
+mod coded;
 /// ERR-4, ERR-6.
 mod upstream;
 

@@ -5,6 +5,8 @@
 
 // `Accept` (HTTP-5).
 pub mod accept;
+// Accept-Encoding, as the core gets it.
+pub mod accept_encoding;
 // `x-accept-fix` (HDR-16).
 pub mod accept_fix;
 // The headers of the core's answers (FWD-7).
