@@ -35,6 +35,7 @@ pub(super) fn judge(
         operation.schema,
         &operation.members,
         policy.today(at),
+        &policy.ibans,
     ) {
         Ok(()) => Ok(ValidPayload { _judged: () }),
         // There is always at least one fault. If that changes, the request is refused.

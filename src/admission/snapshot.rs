@@ -8,6 +8,7 @@ use crate::{
         headers::identity::IdentityForm,
         operations::{Catalogue, Environment, Operation},
         path::AccountIds,
+        payload::Ibans,
     },
     sca::{PsuPresent, UnknownPsu},
     trust::{Registers, Trust},
@@ -71,6 +72,8 @@ pub struct Policy {
     pub time_zone: TimeZone,
     /// The characters that account ids may have (HTTP-10).
     pub account_ids: AccountIds,
+    /// The countries whose IBANs are accepted (PAY-6). Default: those of the IBAN registry.
+    pub ibans: Ibans,
     /// The treatment of a request with unknown revocation status (CRT-6).
     pub revocation_unknown: WhenUnknown,
     /// Exceptions from `revocation_unknown`, by the group of the operation.
@@ -116,6 +119,7 @@ impl Policy {
             replay_everywhere: false,
             time_zone: Self::time_zone(Self::TIME_ZONE).unwrap_or(TimeZone::UTC),
             account_ids: AccountIds::default(),
+            ibans: Ibans::default(),
             revocation_unknown: match environment {
                 Environment::Production => WhenUnknown::Closed,
                 Environment::Sandbox => WhenUnknown::Open,

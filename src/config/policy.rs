@@ -13,7 +13,10 @@ use crate::admission::Policy;
 use crate::interface::Forbidden;
 use crate::interface::headers::{identity::IdentityForm, redirect_uri};
 use crate::interface::operations::Environment;
-use crate::interface::path::AccountIds;
+use crate::interface::{
+    path::AccountIds,
+    payload::{IbanCountry, Ibans},
+};
 use crate::trust::CertificatePolicy;
 
 /// Reads the keys of the root that belong to the policy.
@@ -48,6 +51,9 @@ pub(super) fn read(root: &mut Section<'_>, environment: Environment) -> Policy {
         let class = bank.optional("account_ids");
         let class = class.and_then(|value| account_ids(&value));
         policy.account_ids = class.unwrap_or(policy.account_ids);
+        if let Some(section) = bank.optional_section("ibans") {
+            policy.ibans = ibans(section);
+        }
         bank.finish();
     }
     if let Some(section) = root.optional_section("redirect_hosts") {
@@ -70,6 +76,28 @@ fn account_ids(value: &Value<'_>) -> Option<AccountIds> {
         Ok(class) => Some(class),
         Err(expected) => value.refuse(expected),
     }
+}
+
+/// Reads the countries that the bank adds to the IBAN registry (PAY-6).
+fn ibans(mut section: Section<'_>) -> Ibans {
+    let mut added = Vec::new();
+    for (key, value) in section.entries() {
+        let name = key.as_str().unwrap_or_default();
+        let mut country = value.as_section();
+        let length = country.required("length");
+        let length = length.and_then(|value| value.integer(5..=34));
+        let structure = country.required("structure");
+        let structure = structure.and_then(|value| value.as_str());
+        if let (Some(length), Some(structure)) = (length, structure) {
+            match IbanCountry::new(name, length, structure) {
+                Ok(country) => added.push(country),
+                Err(expected) => key.fault(format!("expected {expected}")),
+            }
+        }
+        country.finish();
+    }
+    section.finish();
+    Ibans::with(added)
 }
 
 /// Reads the certificate policy (CRT-9): strict in production.

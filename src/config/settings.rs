@@ -194,6 +194,7 @@ impl Reloadable {
             authority: &authority,
             identity: policy.identity,
             body_limit: policy.body_limit,
+            ibans: &policy.ibans,
         };
         openapi::describe(&self.snapshot.catalogue, &setting)
     }

@@ -179,7 +179,7 @@ pub(crate) fn queries(bytes: &[u8]) {
 pub(crate) fn payloads(bytes: &[u8]) {
     let today = jiff::civil::date(2026, 1, 15);
     let judged = |bytes: &[u8], schema| {
-        payload::check(bytes, schema, &[], today)
+        payload::check(bytes, schema, &[], today, &payload::Ibans::default())
             .err()
             .unwrap_or_default()
     };

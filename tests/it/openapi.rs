@@ -18,7 +18,7 @@ use portvakt::interface::{
         Catalogue, Environment, Member, MemberKind, Operation, Parameter, ParameterKind, Product,
         Required, Role, Schema, builtin,
     },
-    payload::check,
+    payload::{Ibans, check},
 };
 use serde_json::{Value, json};
 use std::{
@@ -102,6 +102,7 @@ fn description(environment: Environment) -> Value {
         authority: "localhost:8443",
         identity: IdentityForm::NORWEGIAN,
         body_limit: 65_536,
+        ibans: &Ibans::default(),
     };
     let catalogue = Catalogue::with_products(environment, operations, &["sepa-credit-transfers"]);
     describe(&catalogue.unwrap(), &setting)
@@ -204,7 +205,13 @@ fn of_the_product() -> String {
         for mut body in [json!({"endToEndIdentification": "E-1"}), json!({})] {
             body[name] = value.clone();
             let text = body.to_string();
-            let judged = check(text.as_bytes(), product.schema, &product.members, today);
+            let judged = check(
+                text.as_bytes(),
+                product.schema,
+                &product.members,
+                today,
+                &Ibans::default(),
+            );
             let schema = format!("/v1/payments/{}", product.name);
             let line = json!({"schema": schema, "body": body, "passes": judged.is_ok()});
             lines.push_str(&format!("{line}\n"));

@@ -24,21 +24,12 @@ const PARTLY: &[(&str, &str)] = &[
         "ERR-8",
         "the JSON body where the HTTP/2 library or pingora refuses a stream by itself",
     ),
-    ("HTTP-4", "parameters that resemble charset"),
-    ("HTTP-9", "the deadline of a connection's first byte"),
     (
         "FWD-8",
         "shares of events and of the samples of the access log",
     ),
-    ("CRT-1", "lengths in DER in their shortest form"),
     ("CRT-8", "bundles of EU trusted lists"),
     ("SCA-19", "bindings that move with a TPP's new identity"),
-    (
-        "PAY-6",
-        "every country of the registry, and the part that is wrong",
-    ),
-    ("PAY-7", "the part of a BIC that is wrong"),
-    ("ERR-6", "errors in gzip"),
     (
         "SBX-8",
         "a list lighter than its details, and forms of what was given",

@@ -12,6 +12,7 @@ use crate::{
         headers::identity::IdentityForm,
         operations::{Environment, builtin},
         path::AccountIds,
+        payload::{IbanCountry, Ibans},
     },
     sca::{PsuPresent, UnknownPsu},
 };
@@ -131,7 +132,7 @@ system: my-bank
 body_limit: 16KiB
 signing: {require: [(request-target), tpp-session-id]}
 psu_identity: {digits: 12}
-bank: {time_zone: Europe/Helsinki, account_ids: 0-9}
+bank: {time_zone: Europe/Helsinki, account_ids: 0-9, ibans: {MA: {length: 28, structure: 24n}}}
 redirect_hosts: {psdno-fsa-123: [tpp.example, '[2001:db8::7]']}
 listener:
   address: '[::1]:8443'
@@ -143,8 +144,8 @@ listener:
   max_connections: 20
   max_connections_per_address: off
   handshake_timeout: 1s
-  preface_timeout: 2s
   first_byte_timeout: 1500ms
+  preface_timeout: 2s
   head_timeout: 3s
   write_timeout: 4s
   answer_timeout: 5s
@@ -201,8 +202,8 @@ audit: {write: on, folder: audited, required: false, file_size: 1MiB, keep_payme
         connections: 20,
         connections_per_address: None,
         handshake_timeout: Duration::from_secs(1),
-        preface_timeout: Duration::from_secs(2),
         first_byte_timeout: Duration::from_millis(1500),
+        preface_timeout: Duration::from_secs(2),
         head_timeout: Duration::from_secs(3),
         write_timeout: Duration::from_secs(4),
         answer_timeout: Duration::from_secs(5),
@@ -254,6 +255,8 @@ audit: {write: on, folder: audited, required: false, file_size: 1MiB, keep_payme
     let zone = world.policy.time_zone.iana_name();
     assert_eq!(zone, Some("Europe/Helsinki"));
     assert_eq!(world.policy.account_ids, AccountIds::parse("0-9").unwrap());
+    let added = IbanCountry::new("MA", 28, "24n").unwrap();
+    assert_eq!(world.policy.ibans, Ibans::with(vec![added]));
     assert_eq!(
         world
             .policy
@@ -405,7 +408,7 @@ fn the_example_is_valid_and_shows_the_defaults() {
     };
     let commented_out = keys(&all) - keys(GATEWAY);
     assert_eq!(
-        commented_out, 95,
+        commented_out, 97,
         "every optional key whose default is shown"
     );
 }

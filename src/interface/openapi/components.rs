@@ -1,7 +1,9 @@
 //! The facts and the shared parts that every section of a description is made of.
 
 use crate::interface::{
-    headers::identity::IdentityForm, operations::Environment, payload::describe::reference,
+    headers::identity::IdentityForm,
+    operations::Environment,
+    payload::{Ibans, describe::reference},
 };
 use serde_json::{Map, Value, json};
 
@@ -18,6 +20,8 @@ pub struct Setting<'a> {
     pub identity: IdentityForm,
     /// The most bytes that a body may have (HTTP-6).
     pub body_limit: usize,
+    /// The countries whose IBANs are accepted (PAY-6).
+    pub ibans: &'a Ibans,
 }
 
 /// The parts that operations refer to: each once, and only those that are referred to.

@@ -106,10 +106,14 @@ fn body(operation: &Operation, components: &mut Components<'_>) -> Option<Value>
     if operation.body != Body::Json {
         return None;
     }
-    components.schemas(payload::describe::definitions(operation.schema));
+    let ibans = components.setting.ibans;
+    components.schemas(payload::describe::definitions(operation.schema, ibans));
     if !operation.members.is_empty() {
-        components.schemas(payload::describe::definitions(Schema::CrossBorderPayment));
-        components.schemas(payload::describe::definitions(Schema::Payment));
+        components.schemas(payload::describe::definitions(
+            Schema::CrossBorderPayment,
+            ibans,
+        ));
+        components.schemas(payload::describe::definitions(Schema::Payment, ibans));
     }
     let schema = match payload::describe::name(operation.schema) {
         Some(name) => payload::describe::with_members(name, &operation.members),

@@ -3,9 +3,10 @@ use crate::interface::{
     Reason,
     headers::{TABLE, identity::IdentityForm},
     operations::{Answer, Body, Deprecated, Environment, Parameter, ParameterKind, Role, builtin},
+    payload::Ibans,
 };
 use http::Method;
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::LazyLock};
 
 fn described(environment: Environment) -> (Catalogue, Value) {
     let mut operations = builtin();
@@ -24,13 +25,15 @@ fn described(environment: Environment) -> (Catalogue, Value) {
     (catalogue, description)
 }
 
-const fn setting(environment: Environment) -> Setting<'static> {
+fn setting(environment: Environment) -> Setting<'static> {
+    static IBANS: LazyLock<Ibans> = LazyLock::new(Ibans::default);
     Setting {
         environment,
         system: "portvakt",
         authority: "localhost:8443",
         identity: IdentityForm::NORWEGIAN,
         body_limit: 65_536,
+        ibans: &IBANS,
     }
 }
 

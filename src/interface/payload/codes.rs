@@ -23,20 +23,50 @@ pub(super) fn is_listed(code: &str, set: &[(&str, &str)]) -> bool {
     row.is_some_and(|row| row.1.split(' ').any(|known| known == rest))
 }
 
-/// The form of a BIC (§Transaction details, creditorAgent).
-pub(super) const BIC: &str = "^[A-Z]{6,6}[A-Z2-9][A-NP-Z0-9]([A-Z0-9]{3,3}){0,1}$";
+/// The form of a BIC in a payment: ISO 9362:2022 allows digits among the first four characters.
+pub(super) const BIC: &str = "^[A-Z0-9]{4}[A-Z]{2}[A-Z2-9][A-NP-Z0-9]([A-Z0-9]{3})?$";
 
-/// Whether a code is a [`BIC`].
-pub(super) fn is_bic(code: &str) -> bool {
-    let capital_or_digit = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit();
-    let bytes = code.bytes().enumerate();
-    matches!(code.len(), 8 | 11)
-        && bytes.into_iter().all(|(at, byte)| match at {
-            0..6 => byte.is_ascii_uppercase(),
-            6 => capital_or_digit(byte) && !b"01".contains(&byte),
-            7 => capital_or_digit(byte) && byte != b'O',
-            _ => capital_or_digit(byte),
-        })
+/// The form that the interface shows of a BIC (§Transaction details, creditorAgent), with letters only at its beginning.
+#[cfg(test)]
+pub(super) const SHOWN_BIC: &str = "^[A-Z]{6,6}[A-Z2-9][A-NP-Z0-9]([A-Z0-9]{3,3}){0,1}$";
+
+/// Judges a code as a [`BIC`].
+///
+/// # Errors
+/// The first part that is wrong.
+pub(super) fn judge_bic(code: &str) -> Result<(), &'static str> {
+    if !matches!(code.chars().count(), 8 | 11) {
+        return Err("a BIC has 8 or 11 characters, as in DNBANOKK");
+    }
+    let capital_or_digit = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit();
+    for (at, c) in code.chars().enumerate() {
+        let (fits, text) = match at {
+            0..4 => (
+                capital_or_digit(c),
+                "the first four characters of a BIC, the bank, are capitals or digits",
+            ),
+            4..6 => (
+                c.is_ascii_uppercase(),
+                "characters 5 and 6 of a BIC, the country, are capitals",
+            ),
+            6 => (
+                capital_or_digit(c) && !matches!(c, '0' | '1'),
+                "character 7 of a BIC is a capital, or a digit from 2 to 9",
+            ),
+            7 => (
+                capital_or_digit(c) && c != 'O',
+                "character 8 of a BIC is a digit, or a capital other than O",
+            ),
+            _ => (
+                capital_or_digit(c),
+                "characters 9 to 11 of a BIC, the branch, are capitals or digits",
+            ),
+        };
+        if !fits {
+            return Err(text);
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -45,24 +75,31 @@ mod tests {
 
     #[test]
     fn bics() {
-        for good in ["DNBANOKK", "DNBANOKKXXX", "ABCDEF29", "ABCDEFAN123"] {
-            assert!(is_bic(good), "{good}");
-        }
-        for bad in [
-            "",
-            "DNBANOK",
-            "DNBANOKKX",
-            "DNBANOKKXX",
-            "DNBANOKKXXXX",
-            "dnbanokk",
-            "DNB1NOKK",
-            "ABCDEF0A",
-            "ABCDEF1A",
-            "ABCDEFAO",
-            "DNBANOKKxxx",
-            "DNBANOK\u{e6}",
+        for good in [
+            "DNBANOKK",
+            "DNBANOKKXXX",
+            "ABCDEF29",
+            "ABCDEFAN123",
+            "WG11US335AB",
         ] {
-            assert!(!is_bic(bad), "{bad}");
+            assert_eq!(judge_bic(good), Ok(()), "{good}");
+        }
+        for (bad, part) in [
+            ("", "8 or 11"),
+            ("DNBANOK", "8 or 11"),
+            ("DNBANOKKX", "8 or 11"),
+            ("DNBANOKKXX", "8 or 11"),
+            ("DNBANOKKXXXX", "8 or 11"),
+            ("dnbanokk", "first four"),
+            ("D-BANOKK", "first four"),
+            ("DNBA1OKK", "the country"),
+            ("ABCDEF0A", "character 7"),
+            ("ABCDEF1A", "character 7"),
+            ("ABCDEFAO", "character 8"),
+            ("DNBANOK\u{e6}", "character 8"),
+            ("DNBANOKKxxx", "the branch"),
+        ] {
+            assert!(judge_bic(bad).unwrap_err().contains(part), "{bad}");
         }
     }
 

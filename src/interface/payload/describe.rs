@@ -9,7 +9,8 @@ use super::{
     codes::{self, BIC},
     country,
     currency::{self, MinorUnits},
-    iban, rules,
+    iban::{self, Ibans},
+    rules,
 };
 use crate::interface::operations::{Member, MemberKind, Schema};
 use serde_json::{Map, Value, json};
@@ -30,7 +31,7 @@ pub const fn name(schema: Schema) -> Option<&'static str> {
 }
 
 /// The schema of a body and the schemas that it refers to, by name. References begin with `#/components/schemas/`.
-pub fn definitions(schema: Schema) -> Map<String, Value> {
+pub fn definitions(schema: Schema, ibans: &Ibans) -> Map<String, Value> {
     let mut all = Map::new();
     let Some(name) = name(schema) else { return all };
     let body = match schema {
@@ -46,7 +47,7 @@ pub fn definitions(schema: Schema) -> Map<String, Value> {
     all.insert("Amount".to_owned(), amount());
     all.insert("Account".to_owned(), account());
     all.insert("Currency".to_owned(), one_of(listed(&currency::ACCEPTED)));
-    all.insert("Iban".to_owned(), iban());
+    all.insert("Iban".to_owned(), iban(ibans));
     all.insert(
         "Bic".to_owned(),
         json!({ "type": "string", "pattern": BIC }),
@@ -297,10 +298,10 @@ fn account() -> Value {
 }
 
 /// PAY-6: country, check digits, and the country's structure.
-fn iban() -> Value {
-    let structure = |(country, _, structure): &(&str, usize, &str)| {
-        let runs = structure.split(' ').map(|run| {
-            let (count, kind) = run.split_at(run.len().saturating_sub(1));
+fn iban(ibans: &Ibans) -> Value {
+    let structure = |(country, _, structure): (&str, usize, &str)| {
+        let runs = iban::runs(structure).map(|(count, kind)| {
+            let count = count.unwrap_or_default();
             let set = match kind {
                 "n" => "[0-9]",
                 "a" => "[A-Z]",
@@ -310,12 +311,15 @@ fn iban() -> Value {
         });
         format!("{country}[0-9]{{2}}{}", runs.collect::<String>())
     };
-    let countries: Vec<_> = iban::COUNTRIES.iter().map(structure).collect();
+    let countries: Vec<_> = ibans.countries().map(structure).collect();
     json!({
         "type": "string",
         "maxLength": iban::MAX_LENGTH,
         "pattern": format!("^({})$", countries.join("|")),
-        "description": "ISO 13616-1, in capitals and without spaces; its check digits (ISO 7064, MOD 97-10) must be right.",
+        "description": format!(
+            "ISO 13616-1, in capitals and without spaces; its check digits (ISO 7064, MOD 97-10) must be right. The countries are those of the IBAN registry as of {}, and any that this bank adds.",
+            iban::AS_OF,
+        ),
         "examples": ["NO9386011117947"],
     })
 }
@@ -397,7 +401,7 @@ mod tests {
 
     #[test]
     fn ibans_by_country() {
-        let iban = iban();
+        let iban = iban(&Ibans::default());
         let pattern = iban["pattern"].as_str().unwrap();
         assert!(pattern.contains("|NO[0-9]{2}[0-9]{11}|"), "{pattern}");
         assert_eq!(pattern.matches('|').count(), iban::COUNTRIES.len() - 1);

@@ -50,12 +50,13 @@ use product::ProductPayment;
 use value::ObjectMember;
 use violation::Violations;
 
+pub use iban::{IbanCountry, Ibans};
 pub use json::MAX_DEPTH;
 pub use product::interface_member;
 pub use reading::reading;
 
 /// Checks a body. `members` are those that a deployment lists for the product of a payment; `today` is the date in the bank's time zone
-/// (PAY-12).
+/// (PAY-12), and `ibans` are the countries whose IBANs are accepted (PAY-6).
 ///
 /// # Errors
 /// One fault if the body is not JSON (PAY-1); otherwise every violation of the schema, in the order of the rules (PAY-2).
@@ -64,6 +65,7 @@ pub fn check(
     schema: Schema,
     members: &[Member],
     today: Date,
+    ibans: &Ibans,
 ) -> Result<(), Vec<Fault>> {
     let text = std::str::from_utf8(body).map_err(|fault| {
         let malformed = Malformed {
@@ -72,11 +74,11 @@ pub fn check(
         };
         vec![fault_of(body, malformed)]
     })?;
-    let mut violations = Violations::default();
+    let mut violations = Violations::new(ibans.clone());
     let read = match schema {
         Schema::Any => read(text, |reader| reader.skip()).map(|(_, odd)| odd),
         Schema::CrossBorderPayment | Schema::Payment if !members.is_empty() => {
-            let read = read(text, |reader| ProductPayment::read(reader, members));
+            let read = read(text, |reader| ProductPayment::read(reader, members, ibans));
             judged(read, &mut violations, |payment, violations| match schema {
                 Schema::CrossBorderPayment => {
                     payment.judge_cross_border(members, today, violations);

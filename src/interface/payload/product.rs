@@ -4,6 +4,7 @@
 //! lists it. The names of own members are protected like those of the interface.
 
 use super::{
+    iban::Ibans,
     json::{JsonReader, Malformed, ReadMembers},
     payment::{Account, Money, PAYMENT, Payment},
     rules::{self, AccountPaths, MoneyPaths},
@@ -49,6 +50,7 @@ impl<'a> ProductPayment<'a> {
     pub(super) fn read(
         reader: &mut JsonReader<'a>,
         members: &'a [Member],
+        ibans: &Ibans,
     ) -> Result<ObjectMember<Self>, Malformed> {
         if reader.peek() != Some(b'{') {
             return reader.skip().map(ObjectMember::Other);
@@ -59,7 +61,7 @@ impl<'a> ProductPayment<'a> {
             let mut places = members.iter().zip(&mut own);
             let is_own = |member: &Member| member.kind != MemberKind::Interface;
             match places.find(|(member, _)| is_own(member) && member.name == name) {
-                Some((member, place)) => *place = OwnMember::read(reader, member)?,
+                Some((member, place)) => *place = OwnMember::read(reader, member, ibans)?,
                 None => {
                     let own = members.iter().filter(|member| is_own(member));
                     reader.look_at_name(name, own.map(|member| member.name.as_str()));
@@ -130,23 +132,31 @@ impl<'a> ProductPayment<'a> {
 }
 
 impl<'a> OwnMember<'a> {
-    fn read(reader: &mut JsonReader<'a>, member: &Member) -> Result<Self, Malformed> {
+    fn read(
+        reader: &mut JsonReader<'a>,
+        member: &Member,
+        ibans: &Ibans,
+    ) -> Result<Self, Malformed> {
         Ok(match member.kind {
             MemberKind::Interface => Self::Absent,
             MemberKind::Text { .. } | MemberKind::Date => Self::Text(reader.found()?),
             MemberKind::Boolean => Self::Boolean(reader.skip()?),
             MemberKind::Amount => Self::Amount(reader.part()?),
             MemberKind::Account => Self::Account(reader.part()?),
-            MemberKind::Payments => return Self::read_payments(reader, &member.name),
+            MemberKind::Payments => return Self::read_payments(reader, &member.name, ibans),
         })
     }
 
     /// Reads and judges one payment after the other, so that only their violations are kept.
-    fn read_payments(reader: &mut JsonReader<'a>, name: &str) -> Result<Self, Malformed> {
+    fn read_payments(
+        reader: &mut JsonReader<'a>,
+        name: &str,
+        ibans: &Ibans,
+    ) -> Result<Self, Malformed> {
         if reader.peek() != Some(b'[') {
             return reader.skip().map(Self::NoPayments);
         }
-        let (mut count, mut violations) = (0, Violations::default());
+        let (mut count, mut violations) = (0, Violations::new(ibans.clone()));
         reader.array(|index, reader| {
             count = index.saturating_add(1);
             let path = format!("{name}[{index}]");
@@ -154,7 +164,7 @@ impl<'a> OwnMember<'a> {
                 _ if violations.count() >= MANY => {}
                 ObjectMember::Object(payment) => {
                     let judge = |found: &mut Violations| rules::other_product(&payment, found);
-                    violations.extend(Violations::of_element(path, judge));
+                    violations.extend(Violations::of_element(path, ibans, judge));
                 }
                 ObjectMember::Other(kind) => {
                     violations.add(path, format!("it is {kind}; it must be an object"));

@@ -4,7 +4,6 @@ use super::{
     amount::Amount,
     codes, country,
     currency::{self, MinorUnits},
-    iban,
     payment::{Account, Money, Payment},
     value::{ObjectMember, TextMember},
     violation::Violations,
@@ -227,11 +226,8 @@ fn iban(found: &TextMember<'_>, path: &str, violations: &mut Violations) {
     let Some(text) = violations.text(found, path) else {
         return;
     };
-    if text.chars().count() > iban::MAX_LENGTH {
-        violations.add(path, "it has more than 34 characters");
-    } else if !iban::is_valid(text) {
-        let text = "it is no IBAN: capitals and digits without spaces, of the length and structure of its country, with the right check digits";
-        violations.add(path, text);
+    if let Err(fault) = violations.ibans().judge(text) {
+        violations.add(path, fault.to_string());
     }
 }
 
@@ -249,8 +245,7 @@ fn agent_required(payment: &Payment<'_>, violations: &mut Violations) {
 /// PAY-7: an agent is a BIC.
 fn agent(payment: &Payment<'_>, violations: &mut Violations) {
     let code = violations.text(&payment.creditor_agent, AGENT);
-    if code.is_some_and(|code| !codes::is_bic(code)) {
-        let text = "it is no BIC: 8 or 11 capitals and digits, such as DNBANOKK";
+    if let Some(Err(text)) = code.map(codes::judge_bic) {
         violations.add(AGENT, text);
     }
 }

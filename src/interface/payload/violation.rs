@@ -1,17 +1,33 @@
 //! The violations of a body, in the order of the rules (PAY-2).
 
-use super::value::TextMember;
+use super::{iban::Ibans, value::TextMember};
 use crate::interface::{Code, Fault, Reason};
 
 /// The violations found so far.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Violations {
+    /// The countries whose IBANs the bank accepts, for the rules that judge accounts.
+    ibans: Ibans,
     found: Vec<Fault>,
     /// The path of the element that is judged, with a point at its end; empty outside an array.
     within: String,
 }
 
 impl Violations {
+    /// No violation yet.
+    pub(super) const fn new(ibans: Ibans) -> Self {
+        Self {
+            ibans,
+            found: Vec::new(),
+            within: String::new(),
+        }
+    }
+
+    /// The countries whose IBANs the bank accepts.
+    pub(super) const fn ibans(&self) -> &Ibans {
+        &self.ibans
+    }
+
     /// Adds a violation: `path` names the member, `text` names the accepted form and repeats no value.
     pub(super) fn add(&mut self, path: impl Into<String>, text: impl Into<String>) {
         let path = self.within.clone() + &path.into();
@@ -20,8 +36,9 @@ impl Violations {
     }
 
     /// Judges the element of an array: the paths of its violations begin with the path of the element.
-    pub(super) fn of_element(path: String, judge: impl FnOnce(&mut Self)) -> Self {
+    pub(super) fn of_element(path: String, ibans: &Ibans, judge: impl FnOnce(&mut Self)) -> Self {
         let mut violations = Self {
+            ibans: ibans.clone(),
             found: Vec::new(),
             within: path + ".",
         };

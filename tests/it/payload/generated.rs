@@ -177,7 +177,13 @@ fn paths(body: &str) -> Vec<String> {
 }
 
 fn paths_of(body: &[u8], schema: Schema) -> Vec<String> {
-    let faults = payload::check(body, schema, &[], date(2026, 1, 15));
+    let faults = payload::check(
+        body,
+        schema,
+        &[],
+        date(2026, 1, 15),
+        &payload::Ibans::default(),
+    );
     let shown = faults
         .err()
         .unwrap_or_default()

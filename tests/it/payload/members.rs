@@ -120,6 +120,35 @@ fn accounts() {
     );
 }
 
+/// A country of the registry that came late, and one that only the bank adds.
+//= PAY-6 accepted
+//= PAY-6 refused
+#[test]
+fn countries_of_the_registry_and_of_the_bank() {
+    let of = |iban: &str| {
+        let account = json!({"iban": iban, "currency": "NOK"});
+        cross_border(&changed("debtorAccount", account))
+    };
+    let (pakistan, morocco) = ("PK68AAAA0000000000000001", "MA64011519000001205000534921");
+    let gate = Gate::start();
+    accepted(&gate, &of(pakistan));
+    let refuses = |gate: &Gate, iban: &str, part: &str| {
+        let place = &["debtorAccount.iban"];
+        let answer = refused_for(gate, &of(iban), "FORMAT_ERROR", place);
+        let text = answer.json()["faults"][0]["text"].to_string();
+        assert!(text.contains(part) && !text.contains(&iban[4..]), "{text}");
+    };
+    refuses(&gate, morocco, "no country that has IBANs");
+    let gate = Gate::builder()
+        .line("bank: {ibans: {MA: {length: 28, structure: 24n}}}")
+        .start();
+    accepted(&gate, &of(morocco));
+    accepted(&gate, &of(pakistan));
+    refuses(&gate, &morocco[..27], "28 characters");
+    refuses(&gate, &morocco.replace("64011", "6401A"), "character 7");
+    refuses(&gate, &morocco.replace("MA64", "MA65"), "check digits");
+}
+
 //= PAY-6 refused
 #[test]
 fn what_is_no_account() {
@@ -165,6 +194,7 @@ fn to_bban(agent: Value) -> Value {
 fn agents() {
     let gate = Gate::start();
     accepted(&gate, &cross_border(&to_bban(json!("CHASUS33"))));
+    accepted(&gate, &cross_border(&to_bban(json!("WG11US335AB"))));
     accepted(&gate, &cross_border(&changed("creditorAgent", json!(null))));
 }
 
@@ -182,6 +212,14 @@ fn what_is_no_agent() {
         "creditorAgent",
         &[json!("CHASUS3"), json!("chasus33"), json!("")],
     );
+    let answer = refused_for(
+        &gate,
+        &cross_border(&to_bban(json!("CHAS1S33"))),
+        "FORMAT_ERROR",
+        &["creditorAgent"],
+    );
+    let text = answer.json()["faults"][0]["text"].to_string();
+    assert!(text.contains("the country"), "{text}");
 }
 
 //= PAY-8 accepted

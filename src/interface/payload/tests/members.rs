@@ -375,7 +375,7 @@ fn execution_dates() {
     );
     fail(path, &strangers());
     let body = changed(path, Some(json!("2026-01-14"))).to_string();
-    let faults = check(body.as_bytes(), B, &[], today()).unwrap_err();
+    let faults = check(body.as_bytes(), B, &[], today(), &Ibans::default()).unwrap_err();
     assert_eq!(
         (faults[0].reason, faults[0].code),
         (Reason::PayloadInvalid, Some(Code::ExecutionDateInvalid))
@@ -474,7 +474,14 @@ fn everything_at_once_and_nothing_personal() {
     payment["creditorAccount"] = json!({"iban": secret, "currency": secret});
     payment["creditorAddress"] = json!({"street": secret.repeat(20), "country": secret});
     payment["debtorAccount"] = json!({"bban": secret.repeat(20), "currency": secret});
-    let faults = check(payment.to_string().as_bytes(), B, &[], today()).unwrap_err();
+    let faults = check(
+        payment.to_string().as_bytes(),
+        B,
+        &[],
+        today(),
+        &Ibans::default(),
+    )
+    .unwrap_err();
     assert_eq!(faults.len(), 15);
     assert_eq!(faults[0].code, Some(Code::FormatError));
     assert_eq!(

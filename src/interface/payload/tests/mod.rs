@@ -47,7 +47,7 @@ fn wrong(body: &[u8], schema: Schema) -> Vec<String> {
 
 /// The same, for a product with these members.
 fn wrong_of(body: &[u8], schema: Schema, members: &[Member]) -> Vec<String> {
-    let faults = check(body, schema, members, today());
+    let faults = check(body, schema, members, today(), &Ibans::default());
     let faults = faults.err().unwrap_or_default();
     let shown = |fault: &Fault| match &fault.place {
         crate::interface::FaultPlace::Member(path) => format!("{path}: {}", fault.text),

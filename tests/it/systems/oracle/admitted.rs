@@ -129,10 +129,10 @@ fn body(raw: &[u8]) -> Option<Decided> {
         (Schema::Payment, SHARED.to_vec()),
         (Schema::Any, Vec::new()),
     ];
-    let today = date(2026, 1, 15);
+    let (today, ibans) = (date(2026, 1, 15), payload::Ibans::default());
     let (schema, decided) = schemas
         .into_iter()
-        .find(|(schema, _)| payload::check(raw, *schema, &[], today).is_ok())?;
+        .find(|(schema, _)| payload::check(raw, *schema, &[], today, &ibans).is_ok())?;
     let mut ours = Reading::new();
     for (path, text) in payload::reading(raw, schema) {
         ours.entry(path.to_owned()).or_default().push(text);

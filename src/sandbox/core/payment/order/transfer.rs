@@ -128,7 +128,10 @@ impl Bank {
         }
         say("creditorName", json!(name));
         say("creditorAccount", account_reference(number, &part.currency));
-        say("creditorAgent", json!(members.text("creditorAgent")));
+        // PAY-7: the interface's details show letters only at the beginning of a BIC.
+        let agent = members.text("creditorAgent");
+        let is_shown = |code: &&str| code.bytes().take(6).all(|byte| byte.is_ascii_uppercase());
+        say("creditorAgent", json!(agent.filter(is_shown)));
         say("debtorName", json!(holder.ok().map(|holder| holder.name)));
         say(
             "debtorAccount",
