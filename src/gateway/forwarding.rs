@@ -161,8 +161,7 @@ impl Forwarder {
         let left = pin!(self.settle(admitted, &head, exchange)).await?;
         let (safe, read_timeout) = (admitted.method().is_safe(), group.settings().read_timeout);
         let mut time = self.answer_timeout;
-        let mut limit = group.answer_limit(admitted.operation());
-        let mut error_text = None;
+        let (mut limit, mut error_text) = (group.answer_limit(admitted.operation()), None);
         if status >= 400 {
             let begun = Stopwatch::start();
             let judging = error_answer::read_json(&head, &mut body, session, safe, read_timeout);
