@@ -105,6 +105,12 @@ impl BackgroundService for ControlService {
                 None => {
                     run.open.send_replace(true);
                     run.until_accepting().await;
+                    // Who asks at once learns what lasts. A disk that takes nothing is reported.
+                    let waiting = Stopwatch::start();
+                    let readiness = run.listener.readiness(&run.stopping);
+                    while !readiness.is_proven() && waiting.elapsed() < SAY_AFTER {
+                        sleep(LOOK).await;
+                    }
                 }
             }
         };

@@ -407,6 +407,7 @@ fn an_upgrade_onto_a_full_disk_fails_no_read() {
         let gate = &family.gate;
         // The path in the programs' mount namespace.
         let seen = PathBuf::from(format!("/proc/{}/root", family.processes()[0]));
+        eventually("the first writes", || gate.control("/readyz").status == 200);
         let filler = seen.join(place.strip_prefix("/").unwrap()).join("filler");
         let mut file = File::create(&filler).unwrap();
         while file.write_all(&[0; 512]).is_ok() {}
