@@ -3,8 +3,8 @@
 use crate::{
     disk::with_small_disk,
     harness::{
-        Call, Connection, Gate, Protocol, accepted, check_error, eventually, let_pass,
-        pki::LeafSpec, refused, skipped, world,
+        Call, Gate, Protocol, accepted, check_error, eventually, let_pass, pki::LeafSpec, refused,
+        skipped, world,
     },
 };
 use portvakt::audit::{Class, verify};
@@ -15,7 +15,6 @@ use std::{
     io::Write,
     path::{Path, PathBuf},
     process::{Command, Output},
-    thread,
     time::Duration,
 };
 use tempfile::TempDir;
@@ -838,68 +837,4 @@ fn a_line_that_a_crash_cut_off_is_removed() {
                 == 2
     });
     drop(program);
-}
-
-/// One TPP is refused as often as it can, and an unverified caller beside it: each of another's four refusals has its record, and one record
-/// says how many of the noise have none.
-//= FWD-8 accepted
-#[test]
-fn the_noise_of_one_tpp_hides_nothing_of_another() {
-    let rates = "rates: {per_address: off, per_tpp: off, unsafe_per_tpp: off, chains_per_address: off, chains: off}";
-    let mut gate = Gate::builder().line(ON).line(rates).start();
-    let quiet = gate.world().issue(&LeafSpec {
-        organization_identifier: Some("PSDNO-FSA-765432".into()),
-        ..world().leaf()
-    });
-    let broken = Call::payment().json("{\"a\":").only(Protocol::Http1);
-    let of_quiet = broken.clone().by(&quiet);
-    let unsigned = broken
-        .clone()
-        .altered(|request| request.set_header("X-Request-ID", "another"));
-    let noise = |count: usize| {
-        let mut connection = Connection::open(&gate);
-        for number in 0..count {
-            let call = if number % 4 == 0 { &unsigned } else { &broken };
-            let answer = connection.exchange(&gate.seal(call)).unwrap();
-            assert!([400, 401].contains(&answer.status), "{}", answer.reason());
-        }
-    };
-    thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| noise(400));
-        }
-        noise(200);
-        for _ in 0..4 {
-            assert_eq!(gate.send(&of_quiet, Protocol::Http1).status, 400);
-        }
-    });
-    let (audit, id) = (audit_of(&gate), gate.world().both.id().unwrap());
-    gate.stop();
-    let records = eventually("what was left out is said", || {
-        let records = records(&audit);
-        let is_said = |name: &str| {
-            let mut left_out = records.iter().filter(|record| record["kind"] == "left-out");
-            left_out.any(|record| !record[name].is_null())
-        };
-        (is_said("tpp") && is_said("network")).then_some(records)
-    });
-    are_documented(&records);
-    let kept = |name: &str, tpp: &str| {
-        let refused = records.iter().filter(|record| record["kind"] == "refused");
-        refused.filter(|record| record[name] == tpp).count()
-    };
-    assert_eq!(kept("tpp", "PSDNO-FSA-765432"), 4);
-    let left_out = |name: &str| {
-        let said = records.iter().filter(|record| record["kind"] == "left-out");
-        let said = said.filter(|record| !record[name].is_null());
-        let said = said.filter_map(|record| record["omitted"].as_u64());
-        usize::try_from(said.sum::<u64>()).unwrap()
-    };
-    assert_eq!(
-        kept("tpp", &id) + left_out("tpp"),
-        1_350,
-        "each is recorded or counted"
-    );
-    let unverified = kept("shown_tpp", &id) + left_out("network");
-    assert!(unverified > 0 && unverified <= 450, "{unverified}");
 }

@@ -102,6 +102,7 @@ fn a_call_is_recorded_though_its_caller_disconnects() {
 }
 
 /// Anybody who reaches the port can be refused, and must not fill the disk.
+//= FWD-8 accepted
 #[test]
 fn a_second_has_records_of_a_bounded_number_of_refused_calls() {
     let site = Site::new();
