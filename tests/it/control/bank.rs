@@ -21,7 +21,7 @@ use serde_json::Value;
 use std::{
     fs,
     io::{Read, Write},
-    net::{SocketAddr, TcpStream},
+    net::SocketAddr,
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
     sync::Arc,
@@ -180,7 +180,9 @@ impl Bank {
     /// Sends bytes and reads one answer.
     pub(super) fn send(&self, request: &[u8]) -> Answer {
         match &self.address {
-            ControlAddress::Tcp(address) => exchange(TcpStream::connect(address).unwrap(), request),
+            ControlAddress::Tcp(address) => {
+                exchange(harness::connect_plainly(*address).unwrap(), request)
+            }
             ControlAddress::Unix(path) => exchange(UnixStream::connect(path).unwrap(), request),
         }
     }

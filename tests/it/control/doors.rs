@@ -3,7 +3,7 @@
 use super::bank::{Site, bank, exchange, fails, free_address, get, post};
 use crate::{
     audit::records,
-    harness::{Answer, eventually, let_pass, world},
+    harness::{Answer, connect_plainly, eventually, let_pass, world},
 };
 use portvakt::{config::ControlAddress, control::Bound};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
@@ -15,7 +15,7 @@ use serde_json::json;
 use std::{
     fs,
     io::{Read, Write},
-    net::{SocketAddr, TcpStream},
+    net::SocketAddr,
     os::unix::fs::PermissionsExt,
     sync::Arc,
     time::Duration,
@@ -156,7 +156,7 @@ impl Caller {
         let config = builder.with_client_auth_cert(self.chain.clone(), self.key.clone_key());
         let name = "localhost".try_into().unwrap();
         let connection = ClientConnection::new(Arc::new(config.unwrap()), name).unwrap();
-        let stream = StreamOwned::new(connection, TcpStream::connect(address).unwrap());
+        let stream = StreamOwned::new(connection, connect_plainly(address).unwrap());
         exchange(stream, request)
     }
 }
@@ -182,7 +182,7 @@ fn with_mutual_tls_only_known_callers_get_an_answer() {
         };
         let name = "localhost".try_into().unwrap();
         let connection = ClientConnection::new(Arc::new(config), name).unwrap();
-        let mut stream = StreamOwned::new(connection, TcpStream::connect(address).unwrap());
+        let mut stream = StreamOwned::new(connection, connect_plainly(address).unwrap());
         let mut answer = Vec::new();
         stream
             .write_all(&get("/livez", ""))
@@ -197,7 +197,7 @@ fn with_mutual_tls_only_known_callers_get_an_answer() {
     assert!(ask(Some(&stranger)).is_err());
     assert!(ask(None).is_err());
     // Nor over plain HTTP.
-    let mut stream = TcpStream::connect(address).unwrap();
+    let mut stream = connect_plainly(address).unwrap();
     stream.write_all(&get("/livez", "")).unwrap();
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
@@ -398,7 +398,7 @@ fn bodies_have_a_size_a_time_and_a_type() {
     // A body that does not arrive.
     let mut slow = post("/sca/read", &[b' '; 100], "");
     slow.truncate(slow.len() - 1);
-    let answer = exchange(TcpStream::connect(address).unwrap(), &slow);
+    let answer = exchange(connect_plainly(address).unwrap(), &slow);
     fails(&answer, 408, "BAD_REQUEST", "request-timeout");
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     call::{Call, Protocol, Sealed},
-    h1::Connection,
+    h1::{Connection, connect_plainly},
     h2,
     program::{Program, to_files},
     upstream::Upstream,
@@ -165,7 +165,7 @@ impl Gate {
 
     /// The same, but the control listener may be unavailable.
     pub(crate) fn try_tell(&self, path: &str, body: &Value) -> io::Result<Answer> {
-        let mut wire = Wire::new(TcpStream::connect(self.control)?);
+        let mut wire = Wire::new(connect_plainly(self.control)?);
         let body = body.to_string();
         write!(
             wire.stream,
@@ -198,7 +198,7 @@ impl Gate {
 
     /// Sends a request to the control listener.
     pub(crate) fn control(&self, path: &str) -> Answer {
-        let mut wire = Wire::new(TcpStream::connect(self.control).unwrap());
+        let mut wire = Wire::new(connect_plainly(self.control).unwrap());
         write!(
             wire.stream,
             "GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {CONTROL_TOKEN}\r\n\

@@ -197,6 +197,13 @@ impl Connection {
     }
 }
 
+/// Connects without TLS. No read waits for longer than [`LIMIT`].
+pub(crate) fn connect_plainly(address: SocketAddr) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(LIMIT))?;
+    Ok(stream)
+}
+
 /// Reads a connection without TLS until the peer ends it, with or without an error, and returns the bytes.
 #[track_caller]
 pub(crate) fn until_closed(stream: &mut TcpStream) -> Vec<u8> {

@@ -45,7 +45,9 @@ pub(crate) use dice::Dice;
 pub(crate) use forge::{Forged, identified, resigned};
 pub(crate) use frames::{Frames, block, field, frame, string};
 pub(crate) use gate::{Gate, GateBuilder, free_address};
-pub(crate) use h1::{Connection, Tls, chunk, chunked, render, render_head, until_closed};
+pub(crate) use h1::{
+    Connection, Tls, chunk, chunked, connect_plainly, render, render_head, until_closed,
+};
 pub(crate) use h2::{
     Manner, connect as connect_h2, connector as h2_connector, converse, exchange_as, exchange_by,
 };
