@@ -198,7 +198,8 @@ mod tests {
             let watching = watch(&reload, Some(EVERY));
             let within = EVERY * looks + EVERY / 2;
             assert!(tokio::time::timeout(within, watching).await.is_err());
-            assert_eq!(own.looks.load(Ordering::Relaxed), looks as usize + 1);
+            let looked = u32::try_from(own.looks.load(Ordering::Relaxed)).unwrap();
+            assert_eq!(looked, looks + 1);
             assert_eq!(own.reloads.load(Ordering::Relaxed), reloads);
         }
     }
