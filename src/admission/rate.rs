@@ -24,9 +24,11 @@ use std::{
     num::NonZeroU32,
 };
 
-/// The certificates in a second that are read only to name the TPP of a request that was refused before, of callers of one share: four. All
-/// shares together take a tenth of one core.
+/// The certificates in a second that are read only to name the TPP of a request that was refused before, of callers of one share: four.
 const NAMED: NonZeroU32 = NonZeroU32::MIN.saturating_add(3);
+
+/// The same of all callers together.
+const NAMED_IN_ALL: NonZeroU32 = NonZeroU32::MIN.saturating_add(99);
 
 /// The shares of callers, by a keyed hash of their network (FWD-8).
 const SHARES: u64 = 256;
@@ -69,6 +71,7 @@ pub struct Rates {
     chains_by_address: Option<DefaultKeyedRateLimiter<u128>>,
     chains: Option<DefaultDirectRateLimiter>,
     named: DefaultKeyedRateLimiter<u64>,
+    named_in_all: DefaultDirectRateLimiter,
     clock: DefaultClock,
     hasher: RandomState,
 }
@@ -101,6 +104,7 @@ impl Rates {
                 .chains
                 .map(|rate| RateLimiter::direct(Quota::per_second(rate))),
             named: RateLimiter::keyed(Quota::per_second(NAMED)),
+            named_in_all: RateLimiter::direct(Quota::per_second(NAMED_IN_ALL)),
             clock: DefaultClock::default(),
             hasher: RandomState::new(),
         }
@@ -174,7 +178,7 @@ impl Rates {
     pub(super) fn name(&self, peer: Option<SocketAddr>) -> bool {
         let network = peer.map(|peer| network(peer.ip()));
         let share = self.hasher.hash_one(network) % SHARES;
-        self.named.check_key(&share).is_ok()
+        self.named.check_key(&share).is_ok() && self.named_in_all.check().is_ok()
     }
 
     fn refusal(&self, wait: std::time::Duration, whose: &str) -> Refusal {
