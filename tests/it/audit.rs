@@ -15,6 +15,7 @@ use std::{
     io::Write,
     path::{Path, PathBuf},
     process::{Command, Output},
+    thread,
     time::Duration,
 };
 use tempfile::TempDir;
@@ -837,4 +838,64 @@ fn a_line_that_a_crash_cut_off_is_removed() {
                 == 2
     });
     drop(program);
+}
+
+/// One TPP is refused as often as it can, and an unverified caller beside it: each of another's four refusals has its record, and records
+/// say how many of the noise have none.
+//= FWD-8 accepted
+#[test]
+fn the_noise_of_one_tpp_hides_nothing_of_another() {
+    let rates = "rates: {per_address: off, per_tpp: off, unsafe_per_tpp: off, chains_per_address: off, chains: off}";
+    let mut gate = Gate::builder().line(ON).line(rates).start();
+    let quiet = gate.world().issue(&LeafSpec {
+        organization_identifier: Some("PSDNO-FSA-765432".into()),
+        ..world().leaf()
+    });
+    let broken = Call::payment().json("{\"a\":").only(Protocol::Http1);
+    let of_quiet = broken.clone().by(&quiet);
+    let unsigned = broken
+        .clone()
+        .altered(|request| request.set_header("X-Request-ID", "another"));
+    let noise = || {
+        for number in 0..100 {
+            let call = if number % 4 == 0 { &unsigned } else { &broken };
+            let answer = gate.send(call, Protocol::Http1);
+            assert!([400, 401].contains(&answer.status), "{}", answer.reason());
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(noise);
+        }
+        noise();
+        for _ in 0..4 {
+            assert_eq!(gate.send(&of_quiet, Protocol::Http1).status, 400);
+        }
+    });
+    let (audit, id) = (audit_of(&gate), gate.world().both.id().unwrap());
+    gate.stop();
+    let count = |records: &[Value], name: &str, tpp: &str| {
+        let of_name = records.iter().filter(|record| !record[name].is_null());
+        let counted = of_name.map(|record| match record["kind"].as_str() {
+            Some("refused") if record[name] == tpp => 1,
+            Some("left-out") => record["omitted"].as_u64().unwrap(),
+            _ => 0,
+        });
+        counted.sum::<u64>()
+    };
+    let records = eventually("each refusal is recorded or counted", || {
+        let records = records(&audit);
+        let noted = count(&records, "tpp", &id);
+        (noted == 375).then_some(records).ok_or(noted)
+    });
+    are_documented(&records);
+    let of_quiet = records
+        .iter()
+        .filter(|record| record["tpp"] == "PSDNO-FSA-765432");
+    assert_eq!(
+        of_quiet
+            .filter(|record| record["kind"] == "refused")
+            .count(),
+        4
+    );
 }
