@@ -1,12 +1,12 @@
-//! The identity of the caller (CRT-1 to CRT-4, CRT-9, CRT-10), and its comparison with the certificate of the TLS connection (TLS-3).
+//! The identity of the caller (CRT-1 to CRT-4, CRT-9, CRT-10).
 
-use super::{Head, Rates, Signed, Snapshot};
+use super::{Head, Rates};
 use crate::{
     clock::Timestamp,
     interface::{Fault, Reason, Refusal, TppId, headers},
     trust::{
         Certificate, CertificateFault, CertificateLookup, ClientChain, IdentifiedCertificate,
-        MAX_PRESENTED, Qwac, Trust, claimed,
+        MAX_PRESENTED, Trust, claimed,
     },
 };
 use std::sync::Arc;
@@ -86,45 +86,6 @@ fn signing_claims(head: &Head<'_>) -> Vec<TppId> {
     presented.map_or_else(Vec::new, claimed::in_header)
 }
 
-/// TLS-3: a caller with a QWAC must sign as the TPP in the QWAC; `None` if the client sent no certificate. A chain that is not known
-/// counts in the rates of chains, and is built only for a caller whose signature verified.
-pub(super) fn qwac(
-    head: &Head<'_>,
-    tpp: &Tpp,
-    _signed: &Signed,
-    world: &Snapshot,
-    now: Timestamp,
-) -> Result<Option<Arc<Qwac>>, Refusal> {
-    let Some(shown) = head.client else {
-        return Ok(None);
-    };
-    let certificate = tpp.certificate();
-    let judged = match world.trust.known_qwac(shown, now) {
-        Some(known) => Ok(known),
-        None => {
-            world.rates.chain(head.peer)?;
-            world.trust.qwac(shown, now)
-        }
-    };
-    let qwac = judged.map_err(|fault| {
-        let text = match &fault {
-            CertificateFault::Untrusted(_) => "it leads to no trust anchor".to_owned(),
-            _ => said(&fault),
-        };
-        let text = format!("of the certificate of the TLS connection: {text}");
-        Refusal::from(Fault::request(fault.reason(), text)).for_operator(fault.to_string())
-    })?;
-    if qwac.tpp_id() == certificate.tpp_id() {
-        return Ok(Some(qwac));
-    }
-    let text = format!(
-        "the TLS connection is that of {}, and the signing certificate that of {}",
-        qwac.tpp_id(),
-        certificate.tpp_id()
-    );
-    Err(Fault::request(Reason::CertificateIdentityMismatch, text).into())
-}
-
 fn refuse(found: &CertificateFault) -> Refusal {
     // OpenSSL's text about a chain is for the operator only, because it can name our anchors.
     if let CertificateFault::Untrusted(why) = found {
@@ -135,7 +96,7 @@ fn refuse(found: &CertificateFault) -> Refusal {
 }
 
 /// The text for the caller.
-fn said(found: &CertificateFault) -> String {
+pub(super) fn said(found: &CertificateFault) -> String {
     match found {
         CertificateFault::Malformed(why) => {
             format!("{why}; send the base64 of the DER certificate, and nothing else")

@@ -142,6 +142,9 @@ mod role;
 // The signature (SIG-*).
 mod signature;
 
+// The certificate of the TLS connection, which is that of the TPP that signs (TLS-3).
+mod client_certificate;
+
 // The registration of the TPP (CRT-7).
 mod register;
 

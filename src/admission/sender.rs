@@ -2,8 +2,8 @@
 
 use super::{
     Entitled, Head, Judged, ObservableCheck, Redirectable, Registered, Signed, Stage, Tpp, Trial,
-    Unrevoked, Waiver, WithinRate, certificate, enforcement::Whose, envelope::Envelope, redirect,
-    register, revocation, role, signature,
+    Unrevoked, Waiver, WithinRate, certificate, client_certificate, enforcement::Whose,
+    envelope::Envelope, redirect, register, revocation, role, signature,
 };
 use crate::interface::{Reason, Refusal, operations::Operation};
 
@@ -84,7 +84,7 @@ async fn of_signer(
     let at = trial.received();
     let within_rate = world.rates.tpp(tpp.certificate().tpp_id(), head.method);
     let within_rate = trial.judge(Stage::TppRate, within_rate)?;
-    let qwac = certificate::qwac(head, tpp, signed, world, at);
+    let qwac = client_certificate::judge(head, tpp, signed, world, at);
     let qwac = match trial.judge_further(Stage::Certificate, qwac)? {
         Judged::Held(qwac) => {
             trial.heed_blocks(std::slice::from_ref(tpp.certificate().tpp_id()), operation)?;

@@ -389,6 +389,7 @@ fn sockets_of_systemd_are_used() {
 }
 
 /// The new process finds a disk that takes no write: the old one serves every read and says why. Once there is space, the new one takes over.
+/// The state may still have space in its log for the first write: then the new one serves at once.
 //= FWD-4 accepted
 #[test]
 fn an_upgrade_onto_a_full_disk_fails_no_read() {
@@ -411,6 +412,7 @@ fn an_upgrade_onto_a_full_disk_fails_no_read() {
         let filler = seen.join(place.strip_prefix("/").unwrap()).join("filler");
         let mut file = File::create(&filler).unwrap();
         while file.write_all(&[0; 512]).is_ok() {}
+        drop(file);
         let read = || {
             let answer = Connection::open(gate).exchange(&gate.seal(&Call::plain()));
             let answer = answer.unwrap();
@@ -420,7 +422,10 @@ fn an_upgrade_onto_a_full_disk_fails_no_read() {
         family.signal("-USR2");
         eventually("the old process says why", || {
             read();
-            let said = ["the new process cannot serve yet", "not upgraded"];
+            let mut said = vec!["the new process cannot serve yet", "not upgraded"];
+            if full == "state" {
+                said.push("upgraded: the new process serves");
+            }
             said.iter().any(|said| family.events().contains(said))
         });
         (0..50).for_each(|_| read());

@@ -212,6 +212,7 @@ impl Gateway {
             own("Signature", &signature),
             own("Forwarded", "for=192.0.2.1;host=localhost;proto=https"),
             own("x-accept-fix", FIXES),
+            own("Accept-Encoding", "identity"),
             own("traceparent", &format!("00-{trace}-{span}-01")),
             own("Gateway-Environment", "sandbox"),
             own("Gateway-Operation", &example.operation),

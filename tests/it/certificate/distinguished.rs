@@ -162,7 +162,7 @@ fn trust() -> Trust {
 fn every_part_in_another_form() {
     let trust = trust();
     let world = world();
-    let certificates = [&world.both, &world.aisp].map(|tpp| tpp.issued.der.clone());
+    let certificates = [&world.both, &world.aisp, &world.pisp].map(|tpp| tpp.issued.der.clone());
     let mut count = 0;
     for der in &certificates {
         assert_eq!(judge(&trust, der), Ok(()));

@@ -97,16 +97,16 @@ fn statements_that_are_nearly_right() {
             der_sequence(&[seal(), seal(), vec![good()]].concat())
         }),
         ("no statement of a PSD2 kind", der_sequence(&seal())),
-        ("a byte behind the statements", {
-            let statements = der_sequence(&[seal(), vec![good()]].concat());
-            [statements, vec![0]].concat()
-        }),
     ];
     for (what, statements) in bad {
         println!("{what}");
         let call = saying(statements, Call::accounts());
         refused(&gate, &call, 403, "FORBIDDEN", "certificate-not-psd2");
     }
+    // This is not DER (CRT-1).
+    let statements = der_sequence(&[seal(), vec![good()]].concat());
+    let call = saying([statements, vec![0]].concat(), Call::accounts());
+    refused(&gate, &call, 400, "FORMAT_ERROR", "certificate-malformed");
 }
 
 /// The OID determines the role. The name is for people, and CAs write various names.

@@ -23,7 +23,7 @@ use portvakt::{
     state::{
         Block, BlockScope, ClaimRequest, Completion, ConsentAccounts, Decision, Finish, Finished,
         Hash, Known, PlantedFault, PostgresSettings, PsuRef, QuotaClaim, RequestIdClaim, Retention,
-        StateSettings, StateStore, Withdraw,
+        StateSettings, StateStore,
     },
 };
 use std::{
