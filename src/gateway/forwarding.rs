@@ -192,7 +192,6 @@ impl Forwarder {
             session.set_keepalive(None);
         }
         self.closing.end_with_answer(session);
-        let signed = exchange.answer_context().signed(head.status);
         let inspect = |part: &[u8]| self.inspect(part, group, exchange);
         let mut answer = AnswerBody {
             core: &mut body,
@@ -205,7 +204,7 @@ impl Forwarder {
             ahead: self.read_ahead.begin(),
             in_flight: &mut in_flight,
         };
-        let sending = relay::send(session, head, &mut answer, signed);
+        let sending = relay::send(session, head, &mut answer, exchange.answer_context());
         let sent = timeout(time, pin!(sending)).await;
         let (awaits_core, since) = (answer.awaits_core, answer.since);
         drop(answer);

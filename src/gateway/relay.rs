@@ -4,6 +4,7 @@
 //! on ([`super::read_ahead`]).
 
 use super::{
+    answer_head::AnswerContext,
     answer_signature::SignedAnswer,
     caller_watch::{unanswered, work_for},
     core_head::is_bodiless,
@@ -130,9 +131,9 @@ pub(super) async fn send(
     session: &mut Session,
     head: Parts,
     body: &mut AnswerBody<'_>,
-    signed: Option<SignedAnswer<'_>>,
+    context: AnswerContext<'_>,
 ) -> Result<()> {
-    match signed {
+    match context.signed(head.status) {
         None => pass(session, head, body).await,
         Some(signed) => hold(session, head, body, signed).await,
     }

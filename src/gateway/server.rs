@@ -162,19 +162,9 @@ pub(super) fn prepare(
     );
     let drain = Drain::new(Arc::clone(gate.underway()), &fixed, core);
     let accepting = Arc::new(AtomicBool::new(false));
-    let (open, opened) = watch::channel(false);
-    let socket = PublicSocket {
-        socket,
-        open: opened,
-        accepting: Arc::clone(&accepting),
-    };
-    let public = listen(
-        socket,
-        gate,
-        &fixed.listener,
-        Arc::clone(&current),
-        clock.clone(),
-    )?;
+    let (socket, open) = closed(socket, &accepting);
+    let (of_current, of_clock) = (Arc::clone(&current), clock.clone());
+    let public = listen(socket, gate, &fixed.listener, of_current, of_clock)?;
     let (system, watch) = (fixed.system.clone(), fixed.watch);
     let reload = source.map(|source| -> Arc<dyn Reload> {
         let (current, clock) = (Arc::clone(&current), clock.clone());
@@ -214,6 +204,17 @@ pub(super) fn prepare(
         accepting,
         readiness,
     })
+}
+
+/// The public socket, which accepts nobody until the sender says so.
+fn closed(socket: TcpListener, accepting: &Arc<AtomicBool>) -> (PublicSocket, watch::Sender<bool>) {
+    let (open, opened) = watch::channel(false);
+    let socket = PublicSocket {
+        socket,
+        open: opened,
+        accepting: Arc::clone(accepting),
+    };
+    (socket, open)
 }
 
 fn links(sca: &ScaSettings, environment: Environment, clock: &Clock) -> Result<Links, StartFault> {

@@ -248,7 +248,7 @@ fn a_hostile_file_writes_nothing_to_the_terminal() {
     let site = Site::new();
     site.write("gateway.yaml", Site::yaml(""));
     let mapping = "columns: {psu_id: a, last_sca: b}\nvalues: {tpp: PSDNO-FSA-123456}\n";
-    site.write("mapping.yaml", mapping.to_owned());
+    site.write("mapping.yaml", mapping);
     let hostile = "\u{1b}]0;title\u{7}\u{9b}2J\u{202e}\u{7f}";
     let files = [
         ("header.csv", format!("a{hostile},b\n1,2\n")),
