@@ -49,7 +49,7 @@ impl AnswerSigner {
     /// A signer with the key and the certificate of `identity`.
     ///
     /// # Errors
-    /// The key is not RSA, or the certificate's issuer cannot be written.
+    /// The key is not RSA as requests need it, or the certificate's issuer cannot be written.
     pub fn new(identity: &CertifiedKey) -> Result<Self, AnswerKeyFault> {
         let key = identity
             .key
@@ -58,6 +58,12 @@ impl AnswerSigner {
             "answers are signed with rsa-sha256, and this is no RSA key (SIG-5)",
         ))?;
         let certificate = identity.cert.first().map(|der| der.as_ref());
+        let read = certificate.and_then(|der| judgement::read(der).ok());
+        if read.is_none_or(|(read, _)| judgement::signing_key(&read).is_err()) {
+            return Err(AnswerKeyFault(
+                "answers are signed with RSA of 2048 to 4096 bits and an odd exponent from 65537 to 2^32, as requests are (SIG-5)",
+            ));
+        }
         let (certificate, key_id) = certificate
             .and_then(|der| {
                 Some((

@@ -2,7 +2,11 @@
 //! of its own.
 
 use super::parts;
-use crate::harness::{Answer, Call, Connection, Gate, Protocol, Reply, accepted, world};
+use crate::harness::{
+    Answer, Call, Connection, Gate, Protocol, Reply, accepted,
+    pki::{Key, LeafSpec},
+    rsa_key, world,
+};
 use portvakt::{
     clock::{Clock, Timestamp},
     tools::tpp::SignedRequest,
@@ -347,7 +351,18 @@ fn nothing_is_signed_unless_a_certificate_is_named() {
         }
     }
     let world = world();
+    // SIG-5: TPPs check an answer as the gateway checks a request.
+    let long = rsa_key(5120);
+    let spec = LeafSpec {
+        key: Key::RsaPem(long.clone()),
+        ..world.leaf()
+    };
     let wrong = [
+        (
+            world.issuing.issue(&spec).unwrap().pem,
+            long,
+            "RSA of 2048 to 4096 bits",
+        ),
         (
             world.server.pem.clone(),
             world.server.key_pem.clone(),
