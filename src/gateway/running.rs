@@ -16,11 +16,8 @@ use pingora::server::{RunArgs, ShutdownSignal, ShutdownSignalWatch};
 use std::{net::SocketAddr, sync::atomic::Ordering, thread::JoinHandle, time::Duration};
 use tokio::sync::watch;
 
-/// The time-out of starting to listen.
+/// The time-out of starting to listen, and of the first writes.
 const READY_WITHIN: Duration = Duration::from_secs(10);
-
-/// The time-out of the first writes.
-const PROVEN_WITHIN: Duration = Duration::from_secs(2);
 
 /// Starts a gateway in this process, and returns when it accepts connections.
 ///
@@ -62,7 +59,7 @@ pub fn start(settings: Settings, clock: Clock) -> Result<Running, StartFaults> {
         std::thread::sleep(Duration::from_millis(2));
     }
     // A test that asks at once is to see what lasts. A disk that takes nothing is reported by /readyz.
-    while !readiness.is_proven() && waiting.elapsed() < PROVEN_WITHIN {
+    while !readiness.is_proven() && waiting.elapsed() < READY_WITHIN {
         std::thread::sleep(Duration::from_millis(2));
     }
     Ok(running)

@@ -1,6 +1,6 @@
 //! The real listener with a configuration file and its own store.
 
-use crate::harness::{self, Answer, Wire, world, write_private};
+use crate::harness::{self, Answer, Wire, eventually, world, write_private};
 use portvakt::{
     audit::Audit,
     clock::{Clock, Timestamp},
@@ -107,9 +107,11 @@ impl Site {
         let upstreams = Upstreams::start(reloadable.upstreams.clone(), None, &upkeep);
         let in_use = InUse::new(&fixed, reloadable, links, upstreams, &telemetry, NOW);
         let links = Arc::clone(&in_use.links);
+        let store = Arc::new(self.open());
+        eventually("the first write", || store.has_written());
         let context = ControlContext {
             system: fixed.system,
-            store: Arc::new(self.open()),
+            store,
             clock: clock.clone(),
             telemetry,
             assertion_signer: None,
