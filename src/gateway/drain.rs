@@ -383,8 +383,8 @@ mod tests {
             (999, true, 7, seconds(7)),
         ] {
             let took = finished_after(seconds(request), is_open, seconds(impatient)).await;
-            let late = took.saturating_sub(expected);
-            assert!(took >= expected && late < 4 * LOOK, "{request}: {took:?}");
+            // The end of a request is noticed by the look before or after it.
+            assert!(took.abs_diff(expected) < 4 * LOOK, "{request}: {took:?}");
         }
     }
 }

@@ -52,13 +52,18 @@ impl Kind {
             Self::ContentType => "content-type",
         }
     }
+
+    /// The minimum number of admitted ones: a generator whose inputs are all refused shows nothing. Few spellings of Content-Type pass.
+    const fn least(self) -> usize {
+        match self {
+            Self::ContentType => 200,
+            _ => 1_000,
+        }
+    }
 }
 
 /// The number of generated inputs of each kind.
 const EACH: usize = 20_000;
-
-/// The minimum number of admitted ones: a generator whose inputs are all refused shows nothing.
-const LEAST: usize = 1_000;
 
 /// PORTVAKT_SEED sets another seed for the inputs.
 const SEED: u64 = 16;
@@ -79,7 +84,7 @@ fn generated_inputs_are_read_the_same_by_others() {
             made.len(),
             admitted.len()
         );
-        assert!(admitted.len() >= LEAST, "{}", kind.name());
+        assert!(admitted.len() >= kind.least(), "{}", kind.name());
         all.extend(admitted);
     }
     compare(&all);
