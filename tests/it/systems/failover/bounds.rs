@@ -1,11 +1,11 @@
 //! Upper bounds on times, which hold only on a machine that does nothing else: `make test-systems` runs these tests one after the other.
 
-use super::{Run, TPP, cluster::Cluster, hash, lose_primaries, sca, who};
+use super::{Run, TPP, cluster::Cluster, hash, lose_primaries, sca, who, writes_at};
 use crate::harness::{LIMIT, RAN_OUT, let_pass_async};
 use portvakt::{
     clock::Stopwatch,
     interface::headers::SessionId,
-    state::{PlantedFault, Withdraw},
+    state::{PlantedFault, StateStore, Withdraw},
 };
 use std::time::Duration;
 
@@ -17,6 +17,26 @@ async fn the_service_is_back_soon() {
     times.sort();
     println!("service back after {times:?}");
     assert!(times[times.len() / 2] < Duration::from_secs(2));
+}
+
+/// A running gateway asks the other host for a newer primary often enough that it leaves a former one within six seconds.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "a bound on a time: make test-systems"]
+async fn a_primary_that_goes_on_is_left_soon() {
+    let mut cluster = tokio::task::block_in_place(|| Cluster::start(false));
+    let run = Run::start(cluster.config(), None);
+    run.back().await;
+    tokio::task::block_in_place(|| cluster.promote());
+    let began = Stopwatch::start();
+    let started = StateStore::open(&run.settings).unwrap();
+    for store in &run.stores {
+        while !writes_at(store, &started).await {
+            assert!(began.elapsed() < LIMIT, "{RAN_OUT}: it is left");
+            let_pass_async(Duration::from_millis(10)).await;
+        }
+    }
+    println!("left after {:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(6));
 }
 
 /// The rounds of [`delays`], with three changes each.
