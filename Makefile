@@ -39,6 +39,8 @@ faults: needs-tests ## Measure the latency of known TPPs while revocation source
 flood: needs-tests ## Send 100 000 unsigned requests of every kind and measure their CPU and memory
 	cargo test $(CARGO_FLAGS) --test it -- --ignored --exact flood::a_hundred_thousand_strangers --nocapture
 	cargo test $(CARGO_FLAGS) --test it -- --ignored --exact overload::the_rate_that_known_tpps_keep --nocapture
+	cargo test $(CARGO_FLAGS) --test it -- --ignored --exact overload::strangers_buy_no_signatures --nocapture
+	cargo test $(CARGO_FLAGS) --test it -- --ignored --exact transport::client_auth::a_thousand_chains_of_one_address --nocapture
 
 check: needs-build ## Run the static checks: format, lints, documentation, dependencies
 	cargo fmt --check

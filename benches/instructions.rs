@@ -1,9 +1,10 @@
 //! Serves one request several times for an instruction counter: `.ci/instructions.sh` runs this program under callgrind.
 //!
 //! `instructions get|get-logged|post|verify` serves the GET, without an access log and an audit or with both, serves the POST, or verifies
-//! the signature of the GET, [`ROUNDS`] times within [`counted`], which callgrind finds by its name. The name of a kind of refused request
-//! serves such requests as often. Setup and teardown are not counted. Beforehand, as many rounds are not counted; their lines are in the
-//! access log too.
+//! the signature of the GET, [`ROUNDS`] times within [`counted`], which callgrind finds by its name. The name of a kind of refused request,
+//! or of another door, does that as often. `instructions key 4096` prints a key: an RSA key of a name with `-rsa…` is made by such a process
+//! of its own, because callgrind does not follow it. Setup and teardown are not counted. Beforehand, as many rounds are not counted; their
+//! lines are in the access log too. Without callgrind, the median of the times on standard error is of use.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -13,14 +14,33 @@
 
 mod warm;
 
-use portvakt::admission::Admitted;
+use openssl::rsa::Rsa;
+use portvakt::{admission::Admitted, clock::Stopwatch, development_pki::Key};
+use std::process::Command;
 
 /// The number of counted rounds: enough to average over the growth of a hash map.
 const ROUNDS: usize = 200;
 
 fn main() {
-    let [get, post] = warm::requests();
     let asked = std::env::args().nth(1).unwrap_or_default();
+    if asked == "key" {
+        let bits = std::env::args().nth(2).unwrap().parse().unwrap();
+        let pem = Rsa::generate(bits).unwrap().private_key_to_pem().unwrap();
+        print!("{}", String::from_utf8(pem).unwrap());
+        return;
+    }
+    let key = match asked.split_once("-rsa") {
+        Some((_, bits)) => Key::RsaPem(key(bits)),
+        None => Key::Rsa2048,
+    };
+    if let Some(work) = warm::work(&asked, &key, 2 * ROUNDS) {
+        let work = || {
+            work();
+            None
+        };
+        return measure(&work, |_| {});
+    }
+    let [get, post] = warm::requests_with(key);
     let get = if asked == "get-logged" {
         get.logged()
     } else {
@@ -43,14 +63,32 @@ fn main() {
             None => return,
         },
     };
-    let again = |admitted: Option<Box<Admitted>>| get.give_back(admitted.as_deref());
+    measure(work.as_ref(), |admitted| get.give_back(admitted.as_deref()));
+}
+
+/// An RSA key with so many bits.
+fn key(bits: &str) -> String {
+    let program = std::env::current_exe().unwrap();
+    let made = Command::new(program).args(["key", bits]).output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    String::from_utf8(made.stdout).unwrap()
+}
+
+fn measure(work: &dyn Fn() -> Option<Box<Admitted>>, after: impl Fn(Option<Box<Admitted>>)) {
     for _ in 0..ROUNDS {
-        again(work());
+        after(work());
     }
+    let mut took = Vec::with_capacity(ROUNDS);
     for _ in 0..ROUNDS {
-        again(counted(work.as_ref()));
+        let watch = Stopwatch::start();
+        let done = counted(work);
+        took.push(watch.elapsed());
+        after(done);
     }
+    took.sort();
     println!("{ROUNDS}");
+    // For a run without callgrind: the figures of docs/sizing.md.
+    eprintln!("median {:?}", took[ROUNDS / 2]);
 }
 
 /// The counted function.

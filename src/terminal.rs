@@ -1,6 +1,6 @@
 //! The one writer of the programs' standard output and standard error.
 //!
-//! Invariant: no control character reaches a terminal but a line feed and a tab: text from outside cannot move the cursor, colour or
+//! Invariant: no control character, and none that shows nothing, reaches a terminal but a line feed and a tab: text from outside cannot move the cursor, colour or
 //! disguise what stands there. Only this module names the standard streams (a test of the architecture keeps that), so a command that
 //! shows bytes of a caller, a file or a certificate needs no care of its own. Deliberately not here: the logs, whose lines are JSON.
 
@@ -100,10 +100,17 @@ impl fmt::Write for Escaping<'_, '_> {
     }
 }
 
-/// Whether a character acts on the terminal instead of standing on it. Marks of direction and line separators can disguise text.
+/// Whether a character acts on the terminal, or shows nothing, instead of standing on it: it can disguise text. Beside controls these are
+/// the line separators, the marks of direction, and what Unicode calls Default_Ignorable_Code_Point.
 fn acts(letter: char) -> bool {
     letter.is_control()
-        || matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(
+            letter,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}'
+            | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}'
+        )
 }
 
 fn write_tame(letter: char, to: &mut impl fmt::Write) -> fmt::Result {
@@ -186,7 +193,7 @@ mod tests {
 
     #[test]
     fn nothing_acts_on_the_terminal() {
-        for code in (0..=0x2069).filter_map(char::from_u32) {
+        for code in (0..=0xe_1000).filter_map(char::from_u32) {
             let text = shown(&[code.to_string().as_bytes()]);
             let stays = matches!(code, '\n' | '\t') || !acts(code);
             assert_eq!(text == code.to_string(), stays, "{code:?}");
@@ -200,6 +207,14 @@ mod tests {
             shown(&["\u{9b}2J\u{202e}\u{85}".as_bytes()]),
             "\\u{9b}2J\\u{202e}\\u{85}"
         );
+        // What shows nothing, and what belongs to letters of other scripts.
+        assert_eq!(
+            shown(&["a\u{200b}b\u{feff}\u{e0041}".as_bytes()]),
+            "a\\u{200b}b\\u{feff}\\u{e0041}"
+        );
+        for stays in ["e\u{301}", "\u{915}\u{93f}", "\u{1f600}"] {
+            assert_eq!(shown(&[stays.as_bytes()]), stays);
+        }
     }
 
     /// A control character of two bytes is one, wherever a write ends.

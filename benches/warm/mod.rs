@@ -14,9 +14,12 @@
 /// The server of a measurement.
 #[path = "../database.rs"]
 mod database;
+/// What a caller can cause besides the checks of a request.
+mod doors;
 /// Refused requests.
 mod strangers;
 
+pub(crate) use doors::work;
 pub(crate) use strangers::Stranger;
 
 use bytes::Bytes;
@@ -81,8 +84,13 @@ pub(crate) struct Warm {
     folder: TempDir,
 }
 
-/// A GET of transactions and a POST of a payment of 1 KB, by the same TPP. Both were served once.
+/// A GET of transactions and a POST of a payment of 1 KB, by the same TPP with a key of 2048 bits. Both were served once.
 pub(crate) fn requests() -> [Warm; 2] {
+    requests_with(pki::Key::Rsa2048)
+}
+
+/// The same by a TPP with this key.
+pub(crate) fn requests_with(key: pki::Key) -> [Warm; 2] {
     let root = pki::Ca::root(&pki::CaSpec {
         key: pki::Key::EcP256,
         ..pki::CaSpec::development_root()
@@ -90,6 +98,7 @@ pub(crate) fn requests() -> [Warm; 2] {
     let issuing = root.unwrap().issue_ca(&pki::CaSpec::default()).unwrap();
     let tpp = issuing.issue(&pki::LeafSpec {
         serial: Some(vec![0x4b; 16]),
+        key,
         ..pki::LeafSpec::default()
     });
     let tpp = tpp.unwrap();

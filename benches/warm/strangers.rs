@@ -42,7 +42,9 @@ impl<'a> Stranger<'a> {
         let (reason, change): (_, fn(&mut SignedRequest, usize)) = match kind {
             "unsigned" => (Reason::SignatureMissing, unsigned),
             "unknown-path" => (Reason::OperationUnknown, unknown_path),
-            "bad-signature" => (Reason::SignatureMismatch, |request, _| forge(request)),
+            "bad-signature" | "bad-signature-rsa4096" => {
+                (Reason::SignatureMismatch, |request, _| forge(request))
+            }
             "new-spelling" => (Reason::SignatureMismatch, respell),
             "unknown-certificate" => (Reason::CertificateUntrusted, alter_certificate),
             _ => return None,

@@ -6,7 +6,9 @@
 
 use crate::harness::{
     Call, Connection, Gate, GateBuilder, Program, Protocol, Sealed, Tls, eventually,
-    eventually_within, let_pass, let_pass_async, world,
+    eventually_within, let_pass, let_pass_async,
+    pki::{Key, LeafSpec},
+    rsa_key, world,
 };
 use portvakt::clock::Stopwatch;
 use rustix::process::{Pid, Signal, kill_process};
@@ -56,7 +58,8 @@ struct Flood {
 }
 
 impl Flood {
-    fn begin(address: SocketAddr, strangers: usize) -> Self {
+    /// So many connections on which handshakes begin, and so many with requests.
+    fn begin(address: SocketAddr, greeting: usize, asking: usize) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let counts: Arc<[AtomicU64; 3]> = Arc::default();
         let (stop, count) = (Arc::clone(&over), Arc::clone(&counts));
@@ -67,14 +70,13 @@ impl Flood {
                 .unwrap();
             runtime.block_on(async {
                 let client = client();
-                let tasks: Vec<_> = (0..strangers)
-                    .flat_map(|_| {
-                        let (hello, count) = (client_hello(&client), Arc::clone(&count));
-                        let greeting = tokio::spawn(greet(address, hello, Arc::clone(&count)));
-                        let asking = tokio::spawn(ask(address, Arc::clone(&client), count));
-                        [greeting, asking]
-                    })
-                    .collect();
+                let greeting = (0..greeting).map(|_| {
+                    let hello = client_hello(&client);
+                    tokio::spawn(greet(address, hello, Arc::clone(&count)))
+                });
+                let asking = (0..asking)
+                    .map(|_| tokio::spawn(ask(address, Arc::clone(&client), Arc::clone(&count))));
+                let tasks: Vec<_> = greeting.chain(asking).collect();
                 while !stop.load(Ordering::Relaxed) {
                     let_pass_async(Duration::from_millis(10)).await;
                 }
@@ -208,7 +210,7 @@ fn strangers_are_refused_and_known_tpps_are_served() {
     let program = gate.run(gate.program().stdout(Stdio::null()));
     let shed = |who: &str| gate.metric_now("portvakt_shed_total", &[&format!("who=\"{who}\"")]);
     let mut connection = warm(&gate);
-    let flood = Flood::begin(gate.address(), 8);
+    let flood = Flood::begin(gate.address(), 8, 8);
     let starved = Starved::begin(&program);
     eventually("strangers are refused", || {
         let counts = [shed("connection"), shed("request")];
@@ -292,7 +294,7 @@ fn the_rate_that_known_tpps_keep() {
         let known = Known::prepare(&gate, 16);
         let shed = || gate.metric_now("portvakt_shed_total", &["who=\"connection\""]);
         let used = program.cpu_time();
-        let flood = Flood::begin(gate.address(), STRANGERS);
+        let flood = Flood::begin(gate.address(), STRANGERS, STRANGERS);
         // The time over which this measures.
         let_pass(Duration::from_secs(5));
         let used = program.cpu_time() - used;
@@ -301,6 +303,51 @@ fn the_rate_that_known_tpps_keep() {
         let flooded = known.rate() / alone;
         println!(
             "{limit:>4}: {alone:.0} a second; with three times as many {tripled:.2} of that, with strangers {flooded:.2}. Strangers in 5 s: {greeted} half handshakes, {closed} closed; {served} requests, {refused} refused; {used} us of CPU time, {each:.0} for each"
+        );
+    }
+}
+
+/// What a known TPP waits beside 64 connections of strangers: without signed answers, and with those of two keys.
+#[test]
+#[ignore = "make flood"]
+fn strangers_buy_no_signatures() {
+    for bits in [None, Some(2048), Some(4096)].repeat(3) {
+        let signing = bits.map(|bits| LeafSpec {
+            key: Key::RsaPem(rsa_key(bits)),
+            ..LeafSpec::default()
+        });
+        let gate = match signing {
+            None => gate(),
+            Some(spec) => {
+                let bank = world().issuing.issue(&spec).unwrap();
+                gate()
+                    .line("response_signing: {certificate: bank.pem, key: bank.key}")
+                    .file("bank.pem", bank.pem)
+                    .private_file("bank.key", bank.key_pem)
+            }
+        };
+        let gate = gate.for_program();
+        let _program = gate.run(gate.program().stdout(Stdio::null()));
+        let mut connection = warm(&gate);
+        let sealed: Vec<_> = (0..1_000).map(|_| gate.seal(&known())).collect();
+        let flood = Flood::begin(gate.address(), 0, 64);
+        // Until they are all there.
+        let_pass(Duration::from_secs(1));
+        let mut waited: Vec<_> = sealed
+            .iter()
+            .map(|sealed| {
+                let begun = Stopwatch::start();
+                let answer = connection.exchange(sealed).unwrap();
+                assert_eq!(answer.status, 200, "{}", answer.reason());
+                assert_eq!(answer.header("signature").is_some(), bits.is_some());
+                begun.elapsed()
+            })
+            .collect();
+        waited.sort();
+        let [_, shed, refused] = flood.counts();
+        println!(
+            "{bits:?}: median {:?}, p99 {:?}; strangers: {refused} refusals, {shed} shed",
+            waited[500], waited[990]
         );
     }
 }

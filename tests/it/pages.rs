@@ -1,7 +1,7 @@
 //! Checks of the documents: every link has a target, and ARCHITECTURE.md names existing files, types and functions.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
@@ -132,6 +132,34 @@ fn every_link_leads_somewhere() {
     }
     assert!(links > 60, "{links} links are looked at");
     assert!(broken.is_empty(), "{broken:#?}");
+}
+
+/// docs/sizing.md: the costs of strangers are those that .ci/instructions.sh counts, in thousands.
+#[test]
+fn the_costs_of_strangers_are_the_counted_ones() {
+    let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
+    let counted: BTreeMap<_, u64> = read("benches/instructions.txt")
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .filter_map(|(name, count)| Some((name.to_owned(), count.parse().ok()?)))
+        .collect();
+    let page = read("docs/sizing.md");
+    let stated: BTreeMap<_, _> = page
+        .lines()
+        .filter_map(|line| line.split('|').nth_back(3).zip(line.split('|').nth_back(2)))
+        .filter_map(|(name, count)| {
+            let name = name.trim().strip_prefix('`')?.strip_suffix('`')?;
+            Some((name.to_owned(), count.trim().parse().ok()?))
+        })
+        .collect();
+    let of_strangers = counted.iter().filter(|(name, _)| {
+        // What a TPP asks for, and a part of it.
+        !matches!(name.as_str(), "GET" | "POST" | "verification")
+    });
+    let expected: BTreeMap<_, _> = of_strangers
+        .map(|(name, count)| (name.clone(), (count + 500) / 1_000))
+        .collect();
+    assert_eq!(stated, expected);
 }
 
 /// Whether a page has the heading of an anchor, by the rules of repository hosts.

@@ -131,13 +131,12 @@ impl IbanCountry {
         if COUNTRIES.iter().any(|known| known.0 == code) {
             return Err("a country that is not in the IBAN registry: Portvakt knows this one");
         }
-        let counts: Option<Vec<_>> = runs(structure)
-            .map(|(count, kind)| count.filter(|count| *count > 0 && "nac".contains(kind)))
-            .collect();
+        let structure = normal(structure).unwrap_or_default();
+        let counts: Option<Vec<_>> = runs(&structure).map(|(count, _)| count).collect();
         let sum = counts.and_then(|counts| counts.into_iter().try_fold(4, usize::checked_add));
         if sum.is_none_or(|sum| sum > MAX_LENGTH) {
             return Err(
-                "a structure such as \"4a 20n\": n digits, a capitals, c both; 30 characters at most",
+                "a structure such as \"4a 20n\", or 4!a20!n as the registry writes it: n digits, a capitals, c both; 30 characters at most",
             );
         }
         if sum != Some(length) {
@@ -148,7 +147,7 @@ impl IbanCountry {
         Ok(Self {
             code: code.to_owned(),
             length,
-            structure: structure.to_owned(),
+            structure,
         })
     }
 }
@@ -225,6 +224,29 @@ impl Ibans {
             _ => Err(IbanFault::CheckDigits),
         }
     }
+}
+
+/// A structure in the form of [`COUNTRIES`], from that form, without blanks, or from the registry's (`4!a20!n`).
+fn normal(structure: &str) -> Option<String> {
+    let mut runs = Vec::new();
+    let mut rest = structure;
+    while !rest.is_empty() {
+        let kind = rest.find(|letter: char| !letter.is_ascii_digit())?;
+        let (count, after) = rest.split_at(kind);
+        let after = after.strip_prefix('!').unwrap_or(after);
+        let kind = after.chars().next().filter(|kind| "nac".contains(*kind))?;
+        if count.starts_with('0') || !(1..=2).contains(&count.len()) {
+            return None;
+        }
+        runs.push(format!("{count}{kind}"));
+        let after = after.strip_prefix(kind)?;
+        rest = match after.strip_prefix(' ') {
+            Some("") => return None,
+            Some(next) => next,
+            None => after,
+        };
+    }
+    Some(runs.join(" "))
 }
 
 /// The runs of a structure such as `4a 2n`: the number of characters, and their kind.
@@ -393,6 +415,11 @@ mod tests {
         assert_eq!(ibans.judge("NO9386011117947"), Ok(()));
         assert!(!is_valid(&text));
         assert_eq!(ibans.judge(&text[..27]), Err(IbanFault::Length(28)));
+        // As the registry writes it, and without the blank.
+        for structure in ["4!a20!n", "4a20n", "4!a 20!n"] {
+            let country = IbanCountry::new("MA", 28, structure).unwrap();
+            assert_eq!(country.structure, "4a 20n", "{structure}");
+        }
         for (code, length, structure) in [
             ("ma", 28, "24n"),
             ("MAR", 28, "24n"),
@@ -403,6 +430,12 @@ mod tests {
             ("MA", 28, "24x"),
             ("MA", 28, "20n  4n"),
             ("MA", 28, "24n "),
+            ("MA", 28, " 24n"),
+            ("MA", 28, "+24n"),
+            ("MA", 28, "024n"),
+            ("MA", 28, "24!!n"),
+            ("MA", 28, "24!"),
+            ("MA", 28, "4!a20!n,"),
             ("MA", 35, "31n"),
             ("MA", 28, "n24"),
             ("MA", 28, "24\u{e6}"),

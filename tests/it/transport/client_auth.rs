@@ -267,13 +267,27 @@ fn a_qwac_that_does_not_hold() {
 //= QUO-12 refused
 #[test]
 fn chains_of_clients_have_the_budget_of_all_chains() {
+    show_chains(40);
+}
+
+/// `make flood`.
+//= TLS-3 refused
+//= QUO-12 refused
+#[test]
+#[ignore = "make flood"]
+fn a_thousand_chains_of_one_address() {
+    show_chains(1_000);
+}
+
+/// Strangers of one address show so many chains.
+fn show_chains(count: usize) {
     let gate = Gate::builder()
         .listener("client_auth: optional")
         .line("rates: {chains_per_address: 1, chains: 1000}")
         .start();
     passes(&gate, None, &Call::accounts());
     let root = pki::Ca::root(&pki::CaSpec::development_root()).unwrap();
-    let strangers: Vec<_> = (0..40).map(|_| root.issue(&qwac()).unwrap()).collect();
+    let strangers: Vec<_> = (0..count).map(|_| root.issue(&qwac()).unwrap()).collect();
     gate.upstream().take();
     let reason = |shown: &Issued, made: &Call| {
         let client = client(&TLS13, Some(shown), b"http/1.1");
@@ -295,6 +309,7 @@ fn chains_of_clients_have_the_budget_of_all_chains() {
         }
         assert!(built <= 4 + since.elapsed().as_secs());
     }
+    println!("{built} of {count} chains were built");
     assert!(built > 0 && gate.upstream().take().is_empty());
 }
 
