@@ -15,7 +15,7 @@ use super::{
     sca,
 };
 use crate::interface::{
-    Reason, Refusal,
+    Reason, Refusal, TppId,
     headers::{
         self, Fields, accept_encoding,
         accept_fix::{self, Fixes},
@@ -24,7 +24,7 @@ use crate::interface::{
     operations::{Body, Environment, Operation, Takes},
 };
 use crate::{
-    clock::Timestamp,
+    clock::{BootTime, Timestamp},
     sca::{Links, Pending, SealFault},
 };
 use bytes::Bytes;
@@ -51,8 +51,18 @@ pub struct Admitted {
     grant: Judged<Grant>,
     claim: Judged<Claim>,
     observed: Vec<Reason>,
-    /// The number of times that the grant was judged again.
+    judged: JudgedAt,
+    /// The number of times that the request was judged again.
     judgement: u32,
+}
+
+/// The last judgement of what the bank may change meanwhile: the sender's standing, and what is known of the PSU.
+#[derive(Debug)]
+pub(super) struct JudgedAt {
+    /// A moment before it.
+    pub(super) moment: BootTime,
+    /// The TPPs that the certificates of an unknown sender name (FWD-6).
+    pub(super) claims: Box<[TppId]>,
 }
 
 impl Admitted {
@@ -63,6 +73,7 @@ impl Admitted {
         grant: Judged<Grant>,
         claim: Judged<Claim>,
         observed: Vec<Reason>,
+        judged: JudgedAt,
     ) -> Self {
         let ProvenRequest {
             head,
@@ -94,6 +105,7 @@ impl Admitted {
             grant,
             claim,
             observed,
+            judged,
             judgement: 0,
         }
     }

@@ -70,6 +70,11 @@ impl<'a> Learning<'a> {
         })
     }
 
+    /// The PSU that the request names.
+    pub const fn psu(&self) -> Named<PsuId> {
+        self.psu
+    }
+
     /// The first claim that the core's answer does not confirm.
     pub fn unconfirmed(&self, words: CoreWords) -> Option<Unconfirmed> {
         let claims_agreement = self.corporate.is_some_and(|id| id.claimed().is_some());

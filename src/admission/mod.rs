@@ -215,10 +215,12 @@ pub use trial::Trial;
 pub use when_unknown::WhenUnknown;
 
 use crate::{
+    clock::BootTime,
     interface::{Refusal, operations::AnsweredBy},
     sca::Links,
     state::StateStore,
 };
+use admitted::JudgedAt;
 use proven::{Evidence, ProvenRequest, Sender};
 use sender::{OfSender, of_sender};
 use standing::Present;
@@ -319,9 +321,12 @@ pub async fn authorise(
     present: &dyn Present,
 ) -> Result<Admission, Refusal> {
     let Proven { request, mut trial } = proven;
+    let (judged_at, mut claims) = (BootTime::now(), Vec::new());
     let (grant, claim) = match request.sender()? {
         Sender::Unknown(because) => {
-            let _standing = request.judge_standing(present, store, &mut trial).await?;
+            claims = certificate::claims(request.head);
+            let standing = request.judge_standing(&claims, present, store, &mut trial);
+            let _standing = standing.await?;
             (
                 trial.pass_over(Stage::Sca, because),
                 trial.pass_over(Stage::Claim, because),
@@ -329,7 +334,8 @@ pub async fn authorise(
         }
         Sender::Authenticated(authenticated) => {
             // Before the SCA too: a TPP that is turned away gets no link.
-            let _standing = request.judge_standing(present, store, &mut trial).await?;
+            let standing = request.judge_standing(&claims, present, store, &mut trial);
+            let _standing = standing.await?;
             // Reading the body took time.
             let now = trial.now();
             let grant = if authenticated.operation.answered_by == AnsweredBy::Gateway {
@@ -344,7 +350,8 @@ pub async fn authorise(
                 let grant = sca::judge(&authenticated, links, store, now).await;
                 trial.judge(Stage::Sca, grant)?
             };
-            let standing = request.judge_standing(present, store, &mut trial).await?;
+            let standing = request.judge_standing(&claims, present, store, &mut trial);
+            let standing = standing.await?;
             let grant_held = grant.held();
             let claim = claim::take(&authenticated, standing, grant_held, store, &mut trial);
             let claim = claim.await?;
@@ -353,7 +360,17 @@ pub async fn authorise(
     };
     let named_fixes = request.envelope.fixes();
     let observed = trial.record.observed().map(|fault| fault.reason).collect();
-    let admitted = Admitted::new(request, Arc::clone(links), grant, claim, observed);
+    let admitted = Admitted::new(
+        request,
+        Arc::clone(links),
+        grant,
+        claim,
+        observed,
+        JudgedAt {
+            moment: judged_at,
+            claims: claims.into(),
+        },
+    );
     let admitted = Box::new(admitted);
     trial.record.note_admitted(admitted.facts(named_fixes));
     Ok(Admission::Forward(admitted))

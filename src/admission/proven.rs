@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     clock::Timestamp,
-    interface::{Reason, Refusal, operations::Operation, path::Target},
+    interface::{Reason, Refusal, TppId, operations::Operation, path::Target},
     state::StateStore,
 };
 use bytes::Bytes;
@@ -93,21 +93,14 @@ impl ProvenRequest<'_> {
     /// It does.
     pub(super) async fn judge_standing(
         &self,
+        claims: &[TppId],
         present: &dyn Present,
         store: &StateStore,
         trial: &mut Trial<'_>,
     ) -> Result<GoodStanding, Refusal> {
-        let Evidence { tpp, signed, .. } = &self.evidence;
-        let whose = match (tpp, signed) {
-            (Judged::Held(tpp), Judged::Held(_)) => {
-                let certificate = tpp.certificate();
-                Claimant::Tpp(certificate.tpp_id(), certificate.roles())
-            }
-            _ => Claimant::Unknown(self.head),
-        };
         let question = Question {
             before: self.world,
-            whose,
+            whose: Claimant::of(&self.evidence, claims),
             needed: self.operation.role,
             psu: self.envelope.psu(),
         };

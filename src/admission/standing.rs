@@ -1,13 +1,14 @@
 //! The TPP's standing now, where it was judged a while ago: at the claim of a request, and at the end of an SCA (REP-1, SCA-23).
 //!
-//! A body may be under way for a minute and a link lives for 15, and meanwhile the bank may block the TPP, or a register may lose its role.
-//! So both are judged once more by the snapshot in use at that moment, and not by the one that they began with, and by the blocks that the
+//! A body may be under way for a minute, a connection to the core for seconds, and a link lives for 15 minutes; meanwhile the bank may block
+//! the TPP, or a register may lose its role. So all of them are judged once more by the snapshot in use at that moment, and not by the one that they began with, and by the blocks that the
 //! bank's calls made (CTL-2), which stand beside its own list. Deliberately not here: the age of a register, which takes nothing from a TPP,
 //! and the certificate.
 
 use super::{
-    Head, Snapshot, certificate,
+    Judged, Snapshot,
     enforcement::{Caller, Whose},
+    proven::Evidence,
     register,
     sca::unavailable,
     stage::Stage,
@@ -40,7 +41,7 @@ pub struct Listed {
 }
 
 /// The snapshot in use now, which a reload may have replaced since a request or a link began.
-pub trait Present: Send + Sync {
+pub trait Present: std::fmt::Debug + Send + Sync {
     /// Judges by the snapshot in use now, with [`Question::judge`].
     ///
     /// # Errors
@@ -67,13 +68,26 @@ pub struct Question<'a> {
     pub(super) psu: Option<Claimed<PsuId>>,
 }
 
-/// The sender of a request at its claim.
+/// The sender of a request at its claim, and on its way to the core.
 #[derive(Debug)]
 pub(super) enum Claimant<'a> {
     /// A TPP whose signature verified, and the roles of its certificate.
     Tpp(&'a TppId, Roles),
-    /// The head of an unknown sender, whose certificates name TPPs (FWD-6).
-    Unknown(&'a Head<'a>),
+    /// The TPPs that the certificates of an unknown sender name (FWD-6).
+    Unknown(&'a [TppId]),
+}
+
+impl<'a> Claimant<'a> {
+    /// The sender by its evidence. `claims` are the TPPs that the certificates of an unknown sender name.
+    pub(super) fn of(evidence: &'a Evidence, claims: &'a [TppId]) -> Self {
+        match (&evidence.tpp, &evidence.signed) {
+            (Judged::Held(tpp), Judged::Held(_)) => {
+                let certificate = tpp.certificate();
+                Self::Tpp(certificate.tpp_id(), certificate.roles())
+            }
+            _ => Self::Unknown(claims),
+        }
+    }
 }
 
 impl Question<'_> {
@@ -85,9 +99,9 @@ impl Question<'_> {
         if !ptr::eq(self.before, now) {
             match &self.whose {
                 Claimant::Tpp(tpp, certified) => of_tpp(now, tpp, *certified, self.needed)?,
-                Claimant::Unknown(head) => {
+                Claimant::Unknown(claims) => {
                     if let Some(registers) = &now.registers {
-                        register::judge_claims(&certificate::claims(head), registers)?;
+                        register::judge_claims(claims, registers)?;
                     }
                 }
             }
@@ -112,8 +126,8 @@ impl Question<'_> {
             let (keys, psus) = (store.keys(), psu.as_slice());
             match &self.whose {
                 Claimant::Tpp(tpp, _) => unblocked(&blocks, tpp, self.needed, psus, keys, at)?,
-                Claimant::Unknown(head) => {
-                    for tpp in &certificate::claims(head) {
+                Claimant::Unknown(claims) => {
+                    for tpp in *claims {
                         unblocked(&blocks, tpp, self.needed, psus, keys, at)?;
                     }
                 }

@@ -20,11 +20,11 @@ use super::{
     upstream::{CoreAnswer, SendFailure, Upstream, broken_off},
 };
 use crate::{
-    admission::{Admitted, Outcome, UnderWay},
+    admission::{Admitted, Outcome, UnderWay, standing::Present},
     clock::Stopwatch,
     config::ListenerLimits,
     interface::{QuotaLeft, Reason},
-    state::StateStore,
+    state::{Removal, StateStore},
     telemetry::Telemetry,
     upstreams::{Failure, Group, InFlightRequest, Place, TppMark},
 };
@@ -46,6 +46,14 @@ pub(super) struct Forwarder {
     closing: Arc<Closing>,
     /// The time-out of the whole answer, from the end of its head (HTTP-9).
     answer_timeout: Duration,
+}
+
+/// A request that the core answered.
+#[derive(Clone, Copy)]
+struct About<'a> {
+    admitted: &'a Admitted,
+    /// The last removal of something of the PSU before the request went to the core, if the answer may teach.
+    since: Option<Removal>,
 }
 
 impl Forwarder {
@@ -78,6 +86,7 @@ impl Forwarder {
         exchange: &mut Exchange<'_>,
         admitted: &mut Admitted,
         place: Option<Place>,
+        present: &dyn Present,
     ) -> Result<(), ForwardFailure> {
         let group = exchange.in_use().upstreams.of(admitted.operation());
         let Some(group) = group.map(Arc::clone) else {
@@ -99,8 +108,12 @@ impl Forwarder {
         }
         pin!(self.record(admitted, exchange)).await?;
         let tpp = in_flight.tpp();
+        let since = match admitted.learns() {
+            Some(_) => Box::pin(settle::last_removal(admitted, &self.store)).await,
+            None => None,
+        };
         let world = &exchange.in_use().snapshot;
-        let mut under_way = UnderWay::new(admitted, world, &self.store);
+        let mut under_way = UnderWay::new(admitted, world, present, &self.store);
         let answered = pin!(self.upstream.send(&group, &mut under_way, tpp, session)).await;
         exchange.note_late(&under_way.observed());
         let admitted = &*admitted;
@@ -124,7 +137,8 @@ impl Forwarder {
         if status >= 500 {
             group.answered(&endpoint, status, tpp);
         }
-        let answering = self.answer(session, exchange, admitted, &group, answer, in_flight);
+        let about = About { admitted, since };
+        let answering = self.answer(session, exchange, about, &group, answer, in_flight);
         let answered = pin!(answering).await;
         if status < 500 {
             match answered.as_ref().err().and_then(ForwardFailure::of_core) {
@@ -143,11 +157,12 @@ impl Forwarder {
         &self,
         session: &mut Session,
         exchange: &mut Exchange<'_>,
-        admitted: &Admitted,
+        about: About<'_>,
         group: &Group,
         answer: CoreAnswer,
         mut in_flight: InFlightRequest,
     ) -> Result<(), ForwardFailure> {
+        let admitted = about.admitted;
         let CoreAnswer {
             mut head,
             mut body,
@@ -158,7 +173,7 @@ impl Forwarder {
         let status = head.status.as_u16();
         exchange.set_core_answered(status, took);
         let bodiless = core_head::is_bodiless(&head, admitted.method());
-        let left = pin!(self.settle(admitted, &head, exchange)).await?;
+        let left = pin!(self.settle(about, &head, exchange)).await?;
         let (safe, read_timeout) = (admitted.method().is_safe(), group.settings().read_timeout);
         let mut time = self.answer_timeout;
         let (mut limit, mut error_text) = (group.answer_limit(admitted.operation()), None);
@@ -325,7 +340,7 @@ impl Forwarder {
     /// The core does not confirm a PSU or an agreement that the gateway wants to learn: the gateway answers by itself (SCA-19, SCA-22).
     async fn settle(
         &self,
-        admitted: &Admitted,
+        About { admitted, since }: About<'_>,
         head: &Parts,
         exchange: &mut Exchange<'_>,
     ) -> Result<Option<QuotaLeft>, ForwardFailure> {
@@ -340,7 +355,7 @@ impl Forwarder {
         let left = settle::answered(admitted, &self.store, status, &self.telemetry).await;
         if admitted.learns().is_some() {
             let (now, store, telemetry) = (exchange.now(), &self.store, &self.telemetry);
-            let learning = settle::learn(admitted, head, world, now, store, telemetry);
+            let learning = settle::learn(admitted, since, head, world, now, store, telemetry);
             exchange.note_late(Box::pin(learning).await.as_slice());
         }
         Ok(left)

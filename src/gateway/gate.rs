@@ -158,7 +158,11 @@ impl Gate {
         let place = place.filter(|_| matches!(judged, Ok(Admission::Forward(_))));
         match &mut judged {
             Ok(Admission::Forward(admitted)) => {
-                pin!(self.forwarder.forward(session, exchange, admitted, place)).await
+                let present = self.current.as_ref();
+                let forwarded = self
+                    .forwarder
+                    .forward(session, exchange, admitted, place, present);
+                pin!(forwarded).await
             }
             Ok(Admission::Answer(answer)) => {
                 exchange.set_outcome(Outcome::Answered);

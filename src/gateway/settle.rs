@@ -11,7 +11,7 @@ use crate::{
     audit::Kind,
     clock::Timestamp,
     interface::{QuotaLeft, headers, path::AccountIds},
-    state::{Bound, ConsentAccounts, Learned, LearnedContext, StateStore},
+    state::{Bound, ConsentAccounts, Learned, LearnedContext, Removal, StateStore},
     telemetry::Telemetry,
 };
 use http::{HeaderMap, HeaderName, StatusCode, response::Parts};
@@ -76,14 +76,23 @@ pub(super) fn not_learned(
     learning.unconfirmed(CoreWords::read(answer))
 }
 
+/// The last time that the bank took something back from a PSU that the core's answer may teach; `None` if it teaches nothing.
+pub(super) async fn last_removal(admitted: &Admitted, store: &StateStore) -> Option<Removal> {
+    let learning = admitted.learns()?;
+    let last = store.last_removal(learning.psu()).await;
+    last.inspect_err(|fault| tracing::warn!(%fault, "nothing can be learned from an answer"))
+        .ok()
+}
+
 /// Binds a PSU if the core executed the request and confirms the PSU (SCA-19), with the agreement of the request only if the core confirms
 /// that too (SCA-22). A missing header counts as absence: without Gateway-Sca-At no SCA is known, without Gateway-Consent-At there is no
 /// consent. `head` is the core's.
 ///
 /// Returns the fault for which the request would be refused after the end of learning: a core that binds nobody, or leaves out facts, must
-/// be seen before that day.
+/// be seen before that day. `since` is what [`last_removal`] returned before the request went to the core.
 pub(super) async fn learn(
     admitted: &Admitted,
+    since: Option<Removal>,
     head: &Parts,
     world: &Snapshot,
     now: Timestamp,
@@ -93,7 +102,8 @@ pub(super) async fn learn(
     let learning = admitted.learns()?;
     let answer = &head.headers;
     let confirmed = learning.confirmed(CoreWords::read(answer));
-    if let Some((who, context)) = confirmed.filter(|_| head.status.is_success()) {
+    let confirmed = confirmed.filter(|_| head.status.is_success());
+    if let Some(((who, context), since)) = confirmed.zip(since) {
         let accounts = accounts(answer, &world.policy.account_ids);
         let consent = time(answer, &CONSENT_AT, now).zip(accounts);
         let consent = consent.as_ref().map(|(given, accounts)| (*given, accounts));
@@ -107,7 +117,7 @@ pub(super) async fn learn(
             },
             last_sca: time(answer, &SCA_AT, now),
         };
-        match store.learn(learned).await {
+        match store.learn(learned, since).await {
             // A changed PSU was learned before, and has a new agreement (SCA-22).
             Ok(Bound::New | Bound::Changed(_)) => {
                 let audit = telemetry.audit();
@@ -115,7 +125,7 @@ pub(super) async fn learn(
                 audit.record(learned.about(store.keys().psu(who.psu)));
             }
             Ok(Bound::Elsewhere) => telemetry.psu_bound_elsewhere("learning"),
-            // The core's word changes nothing of a PSU that is bound.
+            // The core's word changes nothing of a PSU that is bound, or of which the bank took something back meanwhile.
             Ok(Bound::Unchanged | Bound::TakenOver | Bound::ConsentOutdated) => {}
             Err(fault) => tracing::warn!(%fault, "a PSU cannot be learned"),
         }

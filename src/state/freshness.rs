@@ -28,6 +28,11 @@ impl AsOf {
         self.0.is_none_or(|at| at.elapsed() <= LIMIT)
     }
 
+    /// Whether the fact is at most a second old at this moment.
+    pub fn is_fresh_at(self, now: BootTime) -> bool {
+        self.0.is_none_or(|at| at.until(now) <= LIMIT)
+    }
+
     /// Whether the fact is known as of this moment or a later one.
     #[cfg(test)]
     pub(super) fn is_not_before(self, moment: BootTime) -> bool {

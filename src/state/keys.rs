@@ -82,11 +82,7 @@ impl Keys {
 
     /// The hash by which a PSU is sought among the blocks (CTL-2), whoever names it.
     pub fn sought(&self, psu: Named<PsuId>) -> SoughtPsu {
-        let psu = match psu {
-            Named::Known(known) => known,
-            Named::Claimed(claimed) => claimed.to_seek(),
-        };
-        SoughtPsu(self.psu(psu))
+        SoughtPsu(self.psu(psu.to_seek()))
     }
 
     /// The key of a block (CTL-2): the TPP in any spelling, and the scope.

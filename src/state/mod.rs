@@ -68,6 +68,7 @@ pub use known_psu::KnownPsu;
 pub use postgres::settings::PlantedFault;
 pub use postgres::settings::{PostgresSettings, PostgresTls, StaleReads};
 pub use psu::{Accounts, Consent, ConsentAccounts, Context, Origin, Psu, Session};
+pub use rules::Removal;
 pub use settings::{OpenFault, StateSettings};
 pub use verbs::{
     Bind, Bound, Changes, ClaimRequest, Completion, ConsentChange, Decision, Ended, Erased, Finish,
@@ -84,7 +85,7 @@ use engine::Engine;
 use postgres::Postgres;
 use process::Process;
 use request_ids::IdClaim;
-use rules::{Erasure, GiveBack, NewBinding, ScaEnd, Withdrawal};
+use rules::{Erasure, GiveBack, LastRemoval, NewBinding, ScaEnd, Withdrawal};
 use sqlite::Sqlite;
 use std::{fmt, sync::Arc};
 
@@ -241,12 +242,21 @@ impl StateStore {
         self.engine.commit(binding).await
     }
 
-    /// Binds a PSU by the core's statement, unless it is bound already (SCA-19).
+    /// The last time that the bank took something of a PSU back: to be read before a request whose answer may teach goes to the core.
+    ///
+    /// # Errors
+    /// The store is unavailable.
+    pub async fn last_removal(&self, psu: Named<PsuId>) -> Result<Removal, Unavailable> {
+        let psu = self.keys.psu(psu.to_seek());
+        self.engine.commit(LastRemoval(psu)).await
+    }
+
+    /// Binds a PSU by the core's statement, unless it is bound already (SCA-19), or the bank took something of it back after `since`.
     ///
     /// # Errors
     /// The store is unavailable: nothing changed.
-    pub async fn learn(&self, learned: Learned<'_>) -> Result<Bound, Unavailable> {
-        let binding = NewBinding::learned(&self.keys, &learned);
+    pub async fn learn(&self, learned: Learned<'_>, since: Removal) -> Result<Bound, Unavailable> {
+        let binding = NewBinding::learned(&self.keys, &learned, since);
         self.engine.commit(binding).await
     }
 
@@ -259,7 +269,7 @@ impl StateStore {
         who: PsuRef<'_>,
         what: Withdraw,
     ) -> Result<Withdrawn, Unavailable> {
-        let withdrawal = Withdrawal::new(&self.keys, who, what);
+        let withdrawal = Withdrawal::new(&self.keys, who, what, self.process.clock.latest())?;
         self.engine.commit(withdrawal).await
     }
 
@@ -269,7 +279,8 @@ impl StateStore {
     /// # Errors
     /// The store is unavailable: nothing changed.
     pub async fn erase(&self, psu: Known<PsuId>) -> Result<Option<Erased>, Unavailable> {
-        self.engine.commit(Erasure::new(self.keys.psu(psu))).await
+        let erasure = Erasure::new(self.keys.psu(psu), self.process.clock.latest())?;
+        self.engine.commit(erasure).await
     }
 
     /// Removes everything that expired by `now`, in small steps between other changes, and returns the number of removed rows. The store

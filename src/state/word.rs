@@ -167,6 +167,14 @@ impl<T: Copy> Named<T> {
             Self::Claimed(claimed) => Some(claimed),
         }
     }
+
+    /// The id to seek a row of the state with.
+    pub(super) const fn to_seek(self) -> Known<T> {
+        match self {
+            Self::Known(known) => known,
+            Self::Claimed(claimed) => claimed.to_seek(),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 use crate::{
     audit::{ON, records},
     harness::{
-        Answer, Call, Connection, Gate, Protocol, accepted, eventually, needs_sca, refused, render,
+        Answer, Call, Connection, Gate, Protocol, Reply, Upstream, accepted, eventually, let_pass,
+        needs_sca, refused, render,
     },
 };
 use portvakt::{
@@ -12,7 +13,14 @@ use portvakt::{
     state::{Block, BlockScope, Blocked, StateSettings, StateStore},
 };
 use serde_json::{Value, json};
-use std::fs;
+use std::{
+    fs,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 const TPP: &str = "PSDNO-FSA-123456";
 const REDIRECT: &str = "https://tpp.example/back?mine=1";
@@ -246,6 +254,88 @@ fn links_and_bodies_under_way_end_with_a_block() {
         gate.tell("/sca/complete", &completion).reason(),
         "sca-finished"
     );
+}
+
+/// A request that waits behind its claim, for a connection or for another endpoint, is judged again before the core gets anything of it.
+//= CTL-2 refused
+//= SCA-13 refused
+#[test]
+fn a_request_that_another_endpoint_would_get_ends_with_the_banks_word() {
+    let cores = [Upstream::start(), Upstream::start()];
+    let (come, is_said) = (
+        Arc::new(AtomicUsize::new(0)),
+        Arc::new(AtomicBool::new(false)),
+    );
+    for core in &cores {
+        let (come, is_said) = (Arc::clone(&come), Arc::clone(&is_said));
+        core.reply(Reply::play(move |_, _| {
+            come.fetch_add(1, Ordering::SeqCst);
+            eventually("the bank's word", || is_said.load(Ordering::SeqCst));
+            // No byte of an answer: a safe request may go to the other one.
+            false
+        }));
+    }
+    let [first, second] = [0, 1].map(|index: usize| cores[index].address());
+    let gate = Gate::builder()
+        .groups(&format!(
+            "{{core: {{endpoints: [{{address: '{first}'}}, {{address: '{second}'}}], ejection: off, retry_percent: 100}}}}"
+        ))
+        .strangers()
+        .start();
+    let gate = &gate;
+    type Word = fn(&Gate);
+    let words: [(Word, u16, &str); 4] = [
+        (
+            |gate| drop(block(gate, json!({ "tpp": TPP }))),
+            403,
+            "tpp-blocked",
+        ),
+        (
+            |gate| drop(block(gate, json!({ "tpp": TPP, "psu_id": PSU }))),
+            403,
+            "tpp-blocked",
+        ),
+        (
+            |gate| {
+                let what = json!({ "tpp": TPP, "psu_id": PSU, "what": "consents" });
+                assert_eq!(gate.tell("/psu/withdraw", &what).status, 200);
+            },
+            401,
+            "sca-required",
+        ),
+        (
+            |gate| {
+                let who = json!({ "tpp": TPP, "psu_id": PSU });
+                assert_eq!(gate.tell("/psu/unbind", &who).status, 200);
+            },
+            401,
+            "sca-required",
+        ),
+    ];
+    for (word, status, reason) in words {
+        gate.introduce(json!({ "tpp": TPP, "psu_id": PSU }));
+        come.store(0, Ordering::SeqCst);
+        is_said.store(false, Ordering::SeqCst);
+        std::thread::scope(|scope| {
+            let call = Call::accounts().with("PSU-ID", PSU);
+            let calling = scope.spawn(move || gate.send(&call, Protocol::Http1));
+            eventually("a core has it", || come.load(Ordering::SeqCst) == 1);
+            word(gate);
+            // Longer than a request may go on by its earlier judgement.
+            let_pass(Duration::from_millis(60));
+            is_said.store(true, Ordering::SeqCst);
+            let answer = calling.join().unwrap();
+            assert_eq!((answer.status, answer.reason().as_str()), (status, reason));
+        });
+        assert_eq!(
+            come.load(Ordering::SeqCst),
+            1,
+            "{reason}: the other core gets nothing"
+        );
+        for what in [json!({ "tpp": TPP }), json!({ "tpp": TPP, "psu_id": PSU })] {
+            unblock(gate, &what);
+        }
+    }
 }
 
 /// Neither an observed check nor a spoiled signature leads past a block.

@@ -8,9 +8,9 @@ use portvakt::{
         headers::{PsuId, SessionId},
     },
     state::{
-        ClaimRequest, Completion, ConsentAccounts, Decision, Finish, Hash, Known, PostgresSettings,
-        PsuRef, QuotaClaim, RequestIdClaim, Retention, StateSettings, StateStore, Taken,
-        VolatileTables,
+        Bound, ClaimRequest, Completion, ConsentAccounts, Decision, Finish, Hash, Known, Learned,
+        Named, PostgresSettings, PsuRef, QuotaClaim, RequestIdClaim, Retention, StateSettings,
+        StateStore, Taken, VolatileTables,
     },
 };
 use std::sync::LazyLock;
@@ -227,6 +227,12 @@ fn next(decision: &Decision) -> u64 {
 
 fn session_id(text: &str) -> SessionId {
     SessionId::from_text(text).unwrap()
+}
+
+/// Learns from an answer to a request that goes to the core now.
+async fn learn_now(store: &StateStore, learned: Learned<'_>) -> Bound {
+    let since = store.last_removal(Named::Known(learned.who.psu)).await;
+    store.learn(learned, since.unwrap()).await.unwrap()
 }
 
 /// A successful SCA completion, for all accounts.

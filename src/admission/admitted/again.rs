@@ -3,7 +3,10 @@
 use super::Admitted;
 use crate::{
     admission::{
-        ObservableCheck, ObservedFault, Snapshot, authenticated::AuthenticatedRequest, sca,
+        ObservableCheck, ObservedFault, Snapshot,
+        authenticated::AuthenticatedRequest,
+        sca,
+        standing::{Claimant, Question},
     },
     clock::Timestamp,
     interface::path::Target,
@@ -56,6 +59,16 @@ impl Admitted {
             check: ObservableCheck::Sca,
             reason: refusal.reason(),
         })
+    }
+
+    /// The sender, to be judged again (CTL-2, SCA-23). `world` judged the request.
+    pub(super) fn question<'a>(&'a self, world: &'a Snapshot) -> Question<'a> {
+        Question {
+            before: world,
+            whose: Claimant::of(&self.evidence, &self.judged.claims),
+            needed: self.operation.role,
+            psu: self.envelope.psu(),
+        }
     }
 
     /// The parts of the request by which SCA can be judged again; `None` if the sender is not authenticated.

@@ -1,7 +1,9 @@
-//! An admitted request on its way to the core: it is judged again where what is known of its PSU has grown old (SCA-6, SCA-13).
+//! An admitted request on its way to the core: it is judged again where it waited (CTL-2, SCA-13, SCA-23), and where what is known of its PSU
+//! has grown old (SCA-6).
 //!
 //! Between the judgement of a request and its head lie a place at the core, the audit, a connection and earlier tries: seconds, and more
-//! where the gateway stood still. Invariant: the head for the core is written from a [`Fresh`], which [`UnderWay::refresh`] alone makes,
+//! where the gateway stood still. Meanwhile the bank may block the TPP, take back a binding or a consent, or change its list, and expects
+//! that the core gets nothing more. Invariant: the head for the core is written from a [`Fresh`], which [`UnderWay::refresh`] alone makes,
 //! after a look at the clock, and which cannot be kept: it is not `Send`, so no future of the gateway holds one while it waits. What remains
 //! is a stop between that look and the write of the head.
 
@@ -11,26 +13,31 @@ use crate::{
         Grant, Judged, ObservedFault, Snapshot, Stage,
         enforcement::{Caller, Ruling, Whose},
         sca,
+        standing::Present,
     },
-    clock::{Clock, Timestamp},
+    clock::{BootTime, Clock, Timestamp},
     interface::{Reason, Refusal, operations::Quota},
     state::StateStore,
 };
-use std::marker::PhantomData;
+use std::{marker::PhantomData, time::Duration};
 
 /// The most times that the store is asked for one head: its answers may be too old already where it is slow.
 const ASKS: usize = 3;
+
+/// The longest wait after which a request goes on by its earlier judgement: a part of the 100 ms of CTL-2.
+const WAIT: Duration = Duration::from_millis(20);
 
 /// An admitted request, and what it is judged by again.
 #[derive(Debug)]
 pub struct UnderWay<'a> {
     admitted: &'a mut Admitted,
     world: &'a Snapshot,
+    present: &'a dyn Present,
     store: &'a StateStore,
     observed: Vec<ObservedFault>,
 }
 
-/// The proof that what is known of the PSU of a request is at most a second old. Use it at once.
+/// The proof that the sender's standing was judged a moment ago, and that what is known of the PSU is at most a second old. Use it at once.
 #[must_use]
 #[derive(Debug)]
 pub struct Fresh<'a> {
@@ -42,7 +49,10 @@ impl<'a> Fresh<'a> {
     /// A head that goes nowhere, for benchmarks and tests: reads the clock, and takes any age.
     #[cfg(feature = "sandbox")]
     pub(crate) fn of_any_age(admitted: &'a Admitted) -> Self {
-        std::hint::black_box(admitted.grant().is_none_or(Grant::is_fresh));
+        let now = BootTime::now();
+        let waited = admitted.judged.moment.until(now) > WAIT;
+        let is_fresh = |grant: &Grant| grant.is_fresh_at(now);
+        std::hint::black_box(waited || admitted.grant().is_none_or(is_fresh));
         Self {
             admitted,
             _used_at_once: PhantomData,
@@ -56,15 +66,17 @@ impl<'a> Fresh<'a> {
 }
 
 impl<'a> UnderWay<'a> {
-    /// `world` and `store` judged the request.
+    /// `world` and `store` judged the request; `present` is the configuration in use.
     pub const fn new(
         admitted: &'a mut Admitted,
         world: &'a Snapshot,
+        present: &'a dyn Present,
         store: &'a StateStore,
     ) -> Self {
         Self {
             admitted,
             world,
+            present,
             store,
             observed: Vec::new(),
         }
@@ -80,24 +92,49 @@ impl<'a> UnderWay<'a> {
         self.observed
     }
 
-    /// Judges the age of what is known by the clock, and asks the store again where it is more than a second.
+    /// Judges by the clock how long the request waited, and how old what is known is; judges the request again where it waited, and asks the
+    /// store where that is more than a second.
     ///
     /// # Errors
     /// By what is known now, the request is refused; or that cannot be known: the core must not get the request.
     pub async fn refresh(&mut self, clock: &Clock) -> Result<Fresh<'_>, Refusal> {
+        let mut now = BootTime::now();
+        let mut is_due = self.admitted.judged.moment.until(now) > WAIT;
+        if is_due {
+            self.judge_standing(now, clock.now()).await?;
+        }
         let mut asks = 0;
-        while !self.admitted.grant().is_none_or(Grant::is_fresh) {
+        while is_due || !self.is_fresh_at(now) {
+            is_due = false;
             if asks == ASKS {
                 return Err(unavailable("the state answers too slowly"));
             }
             asks += 1;
-            self.admitted.judgement = self.admitted.judgement.wrapping_add(1);
-            self.ask(clock.now()).await?;
+            if self.admitted.grant().is_some() {
+                self.admitted.judgement = self.admitted.judgement.wrapping_add(1);
+                self.ask(clock.now()).await?;
+            }
+            now = BootTime::now();
         }
         Ok(Fresh {
             admitted: self.admitted,
             _used_at_once: PhantomData,
         })
+    }
+
+    fn is_fresh_at(&self, now: BootTime) -> bool {
+        let is_fresh = |grant: &Grant| grant.is_fresh_at(now);
+        self.admitted.grant().is_none_or(is_fresh)
+    }
+
+    /// Judges again whether the bank or a register turns the sender away.
+    #[cold]
+    async fn judge_standing(&mut self, now: BootTime, at: Timestamp) -> Result<(), Refusal> {
+        let question = self.admitted.question(self.world);
+        let decided = Box::pin(question.decide(self.present, self.store, at));
+        let _standing = decided.await?;
+        self.admitted.judged.moment = now;
+        Ok(())
     }
 
     /// Judges the requirement on the PSU again.
@@ -133,8 +170,19 @@ impl<'a> UnderWay<'a> {
     fn is_claimed_by(&self, grant: &Grant) -> bool {
         let is_counted = self.admitted.operation.quota != Quota::None;
         self.admitted.grant().is_some_and(|claimed| {
-            claimed.named_psu() == grant.named_psu()
-                && claimed.named_corporate() == grant.named_corporate()
+            let [psus, agreements] = [
+                (
+                    claimed.named_psu() == grant.named_psu(),
+                    claimed.named_psu().is_some() == grant.named_psu().is_some(),
+                ),
+                (
+                    claimed.named_corporate() == grant.named_corporate(),
+                    claimed.named_corporate().is_some() == grant.named_corporate().is_some(),
+                ),
+            ];
+            let same = |(same, both): (bool, bool)| same || both && !is_counted;
+            same(psus)
+                && same(agreements)
                 && (!is_counted || claimed.session().is_some() == grant.session().is_some())
         })
     }

@@ -3,7 +3,7 @@
 //! The comparison does no I/O and reads no clock. Deliberately not here: the source of the facts, and the answer to a missing requirement.
 
 use crate::{
-    clock::Timestamp,
+    clock::{BootTime, Timestamp},
     interface::{
         headers::{CorporateId, PsuId},
         operations::{Agreement, Sca, Transactions},
@@ -125,9 +125,9 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// Whether the facts that it rests on are at most a second old. Reads the clock.
-    pub(in crate::admission) fn is_fresh(&self) -> bool {
-        self.as_of.is_fresh()
+    /// Whether the facts that it rests on are at most a second old at this moment.
+    pub(in crate::admission) fn is_fresh_at(&self, now: BootTime) -> bool {
+        self.as_of.is_fresh_at(now)
     }
 
     /// The PSU, if it is bound to the TPP (SCA-3).

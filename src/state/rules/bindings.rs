@@ -1,13 +1,14 @@
 //! The TPP that a PSU is bound to, by the statement of the bank or the core, and withdrawals by the bank (SCA-3, SCA-13, SCA-18, SCA-19,
 //! SCA-21, SCA-22).
 
+use super::removal::{self, Mark, Removal};
 use crate::{
     clock::Timestamp,
     interface::{TppId, headers::CorporateId},
     state::{
         Accounts, Bind, Bound, Changes, Consent, ConsentAccounts, ConsentChange, Context,
-        CorporateHash, Ended, Erased, Keys, Known, Learned, Origin, Psu, PsuHash, PsuRef, Withdraw,
-        Withdrawn,
+        CorporateHash, Ended, Erased, Keys, Known, Learned, Origin, Psu, PsuHash, PsuRef,
+        Unavailable, Withdraw, Withdrawn,
         change::Change,
         rows::{BoundPsu, RowKey, Rows},
     },
@@ -28,6 +29,8 @@ pub(in crate::state) struct NewBinding {
     last_sca: Option<Timestamp>,
     /// Who states it. A binding that only the core states is a learned one (SCA-19).
     origin: Origin,
+    /// Of the core's statement: the last removal before its request went out. After another one the statement is of no use.
+    since: Option<Removal>,
 }
 
 /// The context of a statement.
@@ -40,6 +43,7 @@ struct NewContext {
 pub(in crate::state) struct Withdrawal {
     owner: Owner,
     part: Part,
+    mark: Mark,
 }
 
 /// The part that is withdrawn, with the agreement hashed.
@@ -100,10 +104,11 @@ impl NewBinding {
             } else {
                 Origin::Bank
             },
+            since: None,
         }
     }
 
-    pub(in crate::state) fn learned(keys: &Keys, learned: &Learned<'_>) -> Self {
+    pub(in crate::state) fn learned(keys: &Keys, learned: &Learned<'_>, since: Removal) -> Self {
         Self {
             owner: Owner::new(keys, learned.who),
             context: learned
@@ -111,6 +116,7 @@ impl NewBinding {
                 .map(|context| NewContext::new(keys, context.corporate, context.consent)),
             last_sca: learned.last_sca,
             origin: Origin::Core,
+            since: Some(since),
         }
     }
 
@@ -220,10 +226,19 @@ impl Change for NewBinding {
 
     fn keys(&self, keys: &mut Vec<RowKey>) {
         keys.push(RowKey::Psu(self.owner.psu));
+        keys.extend(
+            self.since
+                .map(|_| RowKey::Token(removal::key(self.owner.psu))),
+        );
     }
 
-    /// The core's statement does not change a context that is already known, so that a withdrawal in between remains effective.
+    /// The core's statement does not change a context that is already known, and nothing at all once the bank took something back, so that a
+    /// withdrawal in between remains effective.
     fn decide(&self, rows: &mut Rows) -> Bound {
+        let is_late = |since| since != Removal::of(rows, self.owner.psu);
+        if self.since.is_some_and(is_late) {
+            return Bound::Unchanged;
+        }
         let bound = match self.bound(rows) {
             Ok(bound) => bound,
             Err(unchanged) => return unchanged,
@@ -246,9 +261,16 @@ impl Change for NewBinding {
 }
 
 impl Withdrawal {
-    pub(in crate::state) fn new(keys: &Keys, who: PsuRef<'_>, what: Withdraw) -> Self {
-        Self {
-            owner: Owner::new(keys, who),
+    pub(in crate::state) fn new(
+        keys: &Keys,
+        who: PsuRef<'_>,
+        what: Withdraw,
+        latest: Timestamp,
+    ) -> Result<Self, Unavailable> {
+        let owner = Owner::new(keys, who);
+        Ok(Self {
+            mark: Mark::new(owner.psu, latest)?,
+            owner,
             part: match what {
                 Withdraw::Consent(corporate) => {
                     Part::Consent(corporate.map(|id| keys.corporate(id)))
@@ -257,7 +279,7 @@ impl Withdrawal {
                 Withdraw::Session => Part::Session,
                 Withdraw::Binding => Part::Binding,
             },
-        }
+        })
     }
 }
 
@@ -265,11 +287,15 @@ impl Change for Withdrawal {
     type Outcome = Withdrawn;
 
     fn keys(&self, keys: &mut Vec<RowKey>) {
-        keys.push(RowKey::Psu(self.owner.psu));
+        keys.extend([RowKey::Psu(self.owner.psu), self.mark.key()]);
     }
 
     /// The quota is never withdrawn.
     fn decide(&self, rows: &mut Rows) -> Withdrawn {
+        // Also where nothing is there yet: an answer may be under way.
+        if !matches!(self.part, Part::Session) {
+            self.mark.put(rows);
+        }
         let bound = rows.psus.get(self.owner.psu);
         let Some(bound) = bound.filter(|bound| self.owner.owns(bound)) else {
             return Withdrawn::Unknown;
@@ -323,11 +349,13 @@ impl Withdrawal {
 /// The removal of a PSU's binding, whichever TPP has it.
 pub(in crate::state) struct Erasure {
     psu: PsuHash,
+    mark: Mark,
 }
 
 impl Erasure {
-    pub(in crate::state) const fn new(psu: PsuHash) -> Self {
-        Self { psu }
+    pub(in crate::state) fn new(psu: PsuHash, latest: Timestamp) -> Result<Self, Unavailable> {
+        let mark = Mark::new(psu, latest)?;
+        Ok(Self { psu, mark })
     }
 }
 
@@ -335,10 +363,11 @@ impl Change for Erasure {
     type Outcome = Option<Erased>;
 
     fn keys(&self, keys: &mut Vec<RowKey>) {
-        keys.push(RowKey::Psu(self.psu));
+        keys.extend([RowKey::Psu(self.psu), self.mark.key()]);
     }
 
     fn decide(&self, rows: &mut Rows) -> Option<Erased> {
+        self.mark.put(rows);
         let erased = rows.psus.get(self.psu).map(|bound| Erased {
             tpp: bound.tpp.clone(),
             ended: Ended {

@@ -12,10 +12,11 @@ mod pages;
 // The time for which request ids count as used, and the maximum step of the clock.
 mod replay;
 
-// The changes: claiming, giving back, the end of an SCA, bindings, blocks.
+// The changes: claiming, giving back, the end of an SCA, bindings and what is taken back, blocks.
 mod bindings;
 mod blocks;
 mod claim;
+mod removal;
 mod sca;
 
 // The times at which housekeeping removes rows.
@@ -26,6 +27,8 @@ pub(super) use blocks::{LiftedBlock, NewBlock};
 pub(super) use calls::Calls;
 pub(super) use claim::GiveBack;
 pub(super) use expiry::Table;
+pub(super) use removal::LastRemoval;
+pub use removal::Removal;
 pub(super) use replay::{date_ends, is_too_far_back, may_be_removed};
 pub(super) use sca::ScaEnd;
 

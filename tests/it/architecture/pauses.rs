@@ -12,6 +12,7 @@ use std::{
 /// The files that may let time pass, and how often. Each place says why in a comment.
 const PAUSES: &[(&str, usize)] = &[
     ("audit.rs", 1),
+    ("blocks.rs", 1),
     ("certificate/cold.rs", 1),
     ("certificate/faults.rs", 2),
     ("control/audited.rs", 4),
@@ -23,7 +24,7 @@ const PAUSES: &[(&str, usize)] = &[
     ("hostile_core/chunks.rs", 1),
     ("hostile_core/crossing.rs", 5),
     ("hostile_core/sizes.rs", 2),
-    ("overload.rs", 2),
+    ("overload.rs", 3),
     ("quota.rs", 1),
     ("reload.rs", 1),
     ("sca/stood.rs", 2),

@@ -578,3 +578,45 @@ fn a_psu_id_bound_elsewhere_is_answered_like_one_that_the_core_refuses() {
         (404, &json!("core"))
     );
 }
+
+/// SCA-13, SCA-19: an answer that was under way while the bank took something back teaches nothing, whatever the bank did before.
+//= SCA-13 refused
+//= SCA-19 refused
+#[test]
+fn an_answer_under_way_does_not_undo_the_banks_word() {
+    let (gate, _) = learning();
+    let tpp = gate.world().both.id().unwrap();
+    let who = json!({ "tpp": tpp, "psu_id": PSU });
+    let withdraw = json!({ "tpp": tpp, "psu_id": PSU, "what": "consents" });
+    let unbind = |gate: &Gate| gate.tell("/psu/unbind", &who).status;
+    type Word = fn(&Gate, &Value, &Value);
+    let words: [Word; 3] = [
+        |gate, who, _| {
+            gate.introduce(who.clone());
+            assert_eq!(gate.tell("/psu/unbind", who).status, 200);
+        },
+        |gate, who, _| assert_eq!(gate.tell("/psu/unbind", who).status, 404),
+        |gate, _, withdraw| assert_eq!(gate.tell("/psu/withdraw", withdraw).status, 404),
+    ];
+    for word in words {
+        let answer = Reply::json(200, "{}");
+        let answer = [BOUND, SCA_AT, CONSENT_AT]
+            .iter()
+            .fold(answer, |reply, (name, value)| reply.with(name, value));
+        let (answer, latch) = answer.held();
+        gate.upstream().reply(answer);
+        std::thread::scope(|scope| {
+            let calling = scope.spawn(|| gate.send(&list(PSU), Protocol::Http1));
+            latch.arrived(1);
+            word(&gate, &who, &withdraw);
+            latch.release();
+            assert_eq!(calling.join().unwrap().status, 200);
+        });
+        assert_eq!(known(&gate, &tpp, PSU), None);
+    }
+    // A later answer may.
+    reply(&gate, 200, &[BOUND, SCA_AT, CONSENT_AT]);
+    accepted(&gate, &list(PSU));
+    assert!(known(&gate, &tpp, PSU).is_some());
+    assert_eq!(unbind(&gate), 200);
+}

@@ -5,8 +5,8 @@
 //! that steps back), `model.rs` (random sequences) and `race.rs` (many concurrent callers).
 
 use super::{
-    BEGIN, DAY, Data, HOUR, OTHER, RETENTIONS, TPP, at, call, dated, finish, hash, held, next,
-    request, who,
+    BEGIN, DAY, Data, HOUR, OTHER, RETENTIONS, TPP, at, call, dated, finish, hash, held, learn_now,
+    next, request, who,
 };
 use crate::harness::eventually_async;
 use portvakt::interface::{ForbiddenTpp, headers::CorporateId};
@@ -44,6 +44,7 @@ on_every_engine!(
     binding_moves_forward_only,
     what_was_learned_gives_way_to_the_bank,
     agreements_are_learned_of_learned_psus_only,
+    what_was_taken_back_is_not_learned_from_an_earlier_answer,
     calls_of_an_unknown_psu_count_on,
     withdrawal_keeps_the_binding,
     a_withdrawal_says_what_ended,
@@ -722,7 +723,7 @@ async fn what_was_learned_gives_way_to_the_bank<D: Data>() {
             .await
             .unwrap()
     };
-    let learn = async |tpp, last_sca| store.learn(learned(tpp, last_sca)).await.unwrap();
+    let learn = async |tpp, last_sca| learn_now(store, learned(tpp, last_sca)).await;
     assert_eq!(learn(&TPP, None).await, Bound::New);
     let known = psu(&TPP).await.unwrap();
     assert_eq!((known.learned, known.last_sca), (true, None));
@@ -769,6 +770,57 @@ async fn what_was_learned_gives_way_to_the_bank<D: Data>() {
     assert_eq!((known.learned, known.contexts.len()), (false, 2));
 }
 
+/// SCA-13, SCA-19: an answer of the core that was under way when the bank took something back teaches nothing, wherever the bank did so.
+async fn what_was_taken_back_is_not_learned_from_an_earlier_answer<D: Data>() {
+    let data = D::new();
+    let [here, there] = [data.open(), data.open()];
+    let psu = who(1).psu;
+    let learned = |corporate: Option<u128>| Learned {
+        who: who(1),
+        context: Some(LearnedContext {
+            corporate: corporate.map(|id| Known::by_bank(CorporateId::from_bits(id))),
+            consent: Some((at(BEGIN), &ConsentAccounts::All)),
+        }),
+        last_sca: Some(at(BEGIN)),
+    };
+    let since = async || here.last_removal(Named::Known(psu)).await.unwrap();
+    // Nothing is there yet, or the bank bound it meanwhile.
+    for what in [
+        Withdraw::Binding,
+        Withdraw::Consents,
+        Withdraw::Consent(None),
+    ] {
+        let before = since().await;
+        let _ = there.withdraw(who(1), what).await.unwrap();
+        let late = here.learn(learned(None), before).await.unwrap();
+        assert_eq!(late, Bound::Unchanged, "{what:?}");
+        assert_eq!(here.psu_now(who(1)).await.unwrap(), None);
+    }
+    let before = since().await;
+    let _ = there.withdraw(who(1), Withdraw::Session).await.unwrap();
+    let bound = here.learn(learned(None), before).await.unwrap();
+    assert_eq!(bound, Bound::New, "the end of a session takes no fact back");
+    // An agreement that the answer would add, after all consents ended.
+    let before = since().await;
+    assert_eq!(
+        there.withdraw(who(1), Withdraw::Consents).await.unwrap(),
+        done(0, 1, 0)
+    );
+    let late = here.learn(learned(Some(7)), before).await.unwrap();
+    assert_eq!(late, Bound::Unchanged);
+    assert_eq!(
+        here.psu_now(who(1)).await.unwrap().unwrap().contexts.len(),
+        1
+    );
+    let before = since().await;
+    assert!(there.erase(psu).await.unwrap().is_some());
+    let late = here.learn(learned(None), before).await.unwrap();
+    assert_eq!(late, Bound::Unchanged);
+    assert_eq!(here.psu_now(who(1)).await.unwrap(), None);
+    // The answer to a later request may teach again.
+    assert_eq!(learn_now(&here, learned(Some(7))).await, Bound::New);
+}
+
 /// SCA-22: the core adds an agreement of a PSU that was learned, once, and none of a PSU that the bank bound.
 async fn agreements_are_learned_of_learned_psus_only<D: Data>() {
     let data = D::new();
@@ -784,7 +836,7 @@ async fn agreements_are_learned_of_learned_psus_only<D: Data>() {
             context,
             last_sca: Some(at(now)),
         };
-        let bound = store.learn(learned).await.unwrap();
+        let bound = learn_now(store, learned).await;
         assert_ne!(bound, Bound::Elsewhere);
         let psu = store.psu(who(1)).await.unwrap().unwrap();
         let given = |context: &portvakt::state::Context| {

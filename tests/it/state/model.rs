@@ -2,7 +2,7 @@
 //!
 //! `STATE_STEPS` is the number of steps; use 100 000 for a long run. `STATE_SEED` repeats a run.
 
-use super::{BEGIN, DAY, Data, HOUR, OTHER, RETENTIONS, TPP, at, dated, env, hash};
+use super::{BEGIN, DAY, Data, HOUR, OTHER, RETENTIONS, TPP, at, dated, env, hash, learn_now};
 use crate::harness::Dice;
 use portvakt::interface::{
     TppId,
@@ -492,7 +492,7 @@ impl Model {
             }),
             last_sca: last_sca.map(at),
         };
-        let bound = store.learn(learned).await.unwrap();
+        let bound = learn_now(store, learned).await;
         let last_sca = last_sca.unwrap_or_default();
         let context = (last_sca, given.map(|given| (given, accounts)), Origin::Core);
         if let Some(known) = self.psus.get_mut(&psu) {

@@ -1,7 +1,7 @@
 //! Agreements of unknown origin: a state of an earlier schema, in which a TPP's word was kept, is moved forward, counted and cleaned
 //! (SCA-17, SCA-22).
 
-use super::{BEGIN, OTHER, PostgresSchema, TPP, at, finish, who};
+use super::{BEGIN, OTHER, PostgresSchema, TPP, at, finish, learn_now, who};
 use crate::{
     harness::{Gate, eventually_async, postgres},
     state::Data,
@@ -58,7 +58,7 @@ fn bind(psu: u128) -> Bind<'static> {
 /// Agreements of PSUs 1 and 3 by the core, one of PSU 2 by the bank, and a PSU without any.
 async fn fill(store: &StateStore) {
     for (tpp, psu) in [(&*TPP, 1), (&*OTHER, 3)] {
-        assert_eq!(store.learn(learned(tpp, psu)).await.unwrap(), Bound::New);
+        assert_eq!(learn_now(store, learned(tpp, psu)).await, Bound::New);
     }
     store.finish(finish(1, 2, "s", BEGIN)).await.unwrap();
     store.bind(bind(2)).await.unwrap();
@@ -135,7 +135,7 @@ async fn clean(gate: &Gate, store: &StateStore) {
     let checked = says(gate, &["check"], 0);
     assert_eq!(checked, "the origin of every agreement is known\n");
     // The core may state an agreement again, and an SCA confirms the private context.
-    store.learn(learned(&TPP, 1)).await.unwrap();
+    learn_now(store, learned(&TPP, 1)).await;
     assert_eq!(origins(store, &TPP, 1).await, [Core]);
     store.finish(finish(3, 2, "t", BEGIN + 1)).await.unwrap();
     assert_eq!(origins(store, &TPP, 2).await, [Bank, Import]);
