@@ -159,6 +159,11 @@ impl TppChecks {
         self.permitted.insert(tpp, checks).is_none()
     }
 
+    /// The checks that are observed for any TPP.
+    pub fn all(&self) -> impl Iterator<Item = &ObservableCheck> {
+        self.permitted.values().flatten()
+    }
+
     /// Whether a check is observed for this TPP; `for_all` says whether it is for every caller.
     fn observe(&self, check: ObservableCheck, tpp: &TppId, for_all: bool) -> bool {
         match self.permitted.get(tpp) {

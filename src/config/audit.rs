@@ -69,6 +69,12 @@ pub(super) fn read(
     };
     let write = section.optional("write");
     let write = write.and_then(|value| value.one_of(&[("off", false), ("on", true)]));
+    if write == Some(false) {
+        section.weakens(
+            "write",
+            "nothing shows later what was accepted, refused or changed",
+        );
+    }
     if let Some(path) = section
         .optional("folder")
         .and_then(|value| value.path(base))
@@ -78,6 +84,12 @@ pub(super) fn read(
     let required = section.optional("required");
     let required = required.and_then(|value| value.boolean());
     settings.required = required.unwrap_or(settings.required);
+    if write != Some(false) && !settings.required {
+        section.weakens(
+            "required",
+            "while the audit cannot be written, requests pass without a record",
+        );
+    }
     let size = section.optional("file_size");
     let size = size.and_then(|value| value.size(64 * 1024..=1 << 30));
     settings.file_size = size.unwrap_or(settings.file_size);

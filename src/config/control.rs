@@ -150,6 +150,17 @@ pub(super) fn read(
         ),
         _ => {}
     }
+    if let Some(ControlAddress::Tcp(address)) = &address
+        && !address.ip().is_loopback()
+        && !encrypts
+    {
+        let text = "tokens and PSU-IDs cross the network in clear; set certificate and key";
+        section.weakens("address", text);
+    }
+    if section.has("client_ca") && !section.has("clients") {
+        let text = "every certificate that this CA issues opens /sca, /psu and /reload; list the callers in clients";
+        section.weakens("client_ca", text);
+    }
     section.finish();
     let access = ControlAccess {
         token,

@@ -153,10 +153,11 @@ impl ListenerLimits {
             limits.connections = most;
         }
         if let Some(value) = section.optional("max_connections_per_address") {
-            limits.connections_per_address = match value.is("off") {
-                true => None,
-                false => value.integer(1..=1_000_000),
-            };
+            limits.connections_per_address =
+                match value.is_off("one address may take every connection") {
+                    true => None,
+                    false => value.integer(1..=1_000_000),
+                };
         }
         for (key, limit, to) in [
             ("handshake_timeout", &mut limits.handshake_timeout, 60_000),
@@ -169,12 +170,13 @@ impl ListenerLimits {
             *limit = duration(section, key, 100, to).unwrap_or(*limit);
         }
         if let Some(value) = section.optional("min_body_rate") {
-            limits.body_rate = match value.is("off") {
-                true => None,
-                false => value
-                    .size(1..=1024 * 1024)
-                    .and_then(|rate| u32::try_from(rate).ok()),
-            };
+            limits.body_rate =
+                match value.is_off("a slow body may hold its connection for body_timeout") {
+                    true => None,
+                    false => value
+                        .size(1..=1024 * 1024)
+                        .and_then(|rate| u32::try_from(rate).ok()),
+                };
         }
         if let Some(value) = section.optional("read_ahead") {
             let size = match value.is("off") {
@@ -194,10 +196,11 @@ impl ListenerLimits {
             limits.head_fields = fields;
         }
         if let Some(value) = section.optional("overload_delay") {
-            limits.overload_delay = match value.is("off") {
-                true => None,
-                false => value.duration(Duration::from_millis(5)..=Duration::from_secs(10)),
-            };
+            limits.overload_delay =
+                match value.is_off("under a flood known TPPs wait as long as strangers") {
+                    true => None,
+                    false => value.duration(Duration::from_millis(5)..=Duration::from_secs(10)),
+                };
         }
         limits
     }

@@ -4,7 +4,7 @@
 //! [`Inspection::conclude`] returns a value only if no fault was reported, regardless of how the caller handled each `None`; and a
 //! [`Warning`] prevents nothing.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -185,6 +185,8 @@ pub struct Inspection {
     faults: RefCell<Vec<ConfigFault>>,
     warnings: RefCell<Vec<Warning>>,
     files: RefCell<Vec<(FilePosition, PathBuf)>>,
+    /// Whether the configuration is one of production.
+    production: Cell<bool>,
     record: Record,
 }
 
@@ -221,6 +223,18 @@ impl Inspection {
         self.warnings
             .borrow_mut()
             .push(Warning { place, condition });
+    }
+
+    /// From here on the configuration is known to be one of production.
+    pub(super) fn is_of_production(&self) {
+        self.production.set(true);
+    }
+
+    /// Warns of a setting of production that is weaker than the default.
+    pub(super) fn warn_of_weaker(&self, place: FilePosition, text: impl Into<String>) {
+        if self.production.get() {
+            self.warn(place, text);
+        }
     }
 
     /// Warns before and after a period, with a text for each.

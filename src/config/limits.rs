@@ -22,7 +22,7 @@ pub(super) fn rates(root: &mut Section<'_>) -> RateSettings {
         ("chains", &mut rates.chains),
     ] {
         if let Some(value) = section.optional(key) {
-            *rate = per_second(&value);
+            *rate = per_second(&value, key);
         }
     }
     section.finish();
@@ -30,8 +30,14 @@ pub(super) fn rates(root: &mut Section<'_>) -> RateSettings {
 }
 
 /// Reads requests per second, or `off`.
-fn per_second(value: &Value<'_>) -> Option<NonZeroU32> {
-    if value.is("off") {
+fn per_second(value: &Value<'_>, key: &str) -> Option<NonZeroU32> {
+    let lost = match key {
+        "per_address" => "one address may take all that the gateway can do",
+        "per_tpp" => "one TPP may take all that the gateway and the core can do",
+        "unsafe_per_tpp" => "one TPP may fill the disk with state and audit",
+        _ => "strangers may have any number of certificate chains built",
+    };
+    if value.is_off(lost) {
         return None;
     }
     value.integer(1..=1_000_000).and_then(NonZeroU32::new)

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::document::Document;
 use super::fault::{ConfigFault, ConfigFaults, FilePosition, Inspection};
 use super::settings::Settings;
-use super::{pem, root, written_paths};
+use super::{pem, root, writable, written_paths};
 use crate::clock::Clock;
 
 impl Settings {
@@ -35,7 +35,10 @@ impl Settings {
         let inspection = Inspection::new();
         let mut settings = root::read(document.root(&inspection), &inspection, base);
         if let Some(settings) = &mut settings {
-            written_paths::check(settings, &FilePosition::start_of(file_name), &inspection);
+            let start = FilePosition::start_of(file_name);
+            written_paths::check(settings, &start, &inspection);
+            let source = base.join(Path::new(file_name).file_name().unwrap_or_default());
+            writable::check(Some(&source), &inspection.named(), &start, &inspection);
             settings.reloadable.files.named = settings.watched(inspection.named());
             settings.reloadable.warnings = inspection.warnings();
         }

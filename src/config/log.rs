@@ -67,6 +67,9 @@ pub(super) fn read(root: &mut Section<'_>, base: &Path) -> Log {
     };
     if let Some(access) = section.optional("access").and_then(|value| value.boolean()) {
         log.access = access;
+        if !access {
+            section.weakens("access", "no request leaves a line");
+        }
     }
     let level = section.optional("level").and_then(|value| {
         value.one_of(&[

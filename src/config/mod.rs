@@ -21,6 +21,7 @@ mod secret;
 mod section;
 mod tree;
 mod value;
+mod writable;
 mod written_paths;
 
 // The sections, the files that they name, and the settings.

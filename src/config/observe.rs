@@ -34,6 +34,16 @@ pub(super) fn read(root: &mut Section<'_>, environment: Environment) -> Enforcem
         }
         tpps.finish();
     }
+    let all = observed.iter().chain(by_tpp.all());
+    let names: BTreeSet<_> = all.map(|check| check.name()).collect();
+    if !names.is_empty() {
+        let names = Vec::from_iter(names).join(", ");
+        let text = format!("requests that fail these checks reach the core: {names}");
+        section.weakens("checks", text);
+    } else if danger {
+        let text = "nothing that proves the sender is observed: leave it out";
+        section.weakens("danger_observe_identity", text);
+    }
     section.finish();
     Enforcement::new(observed, by_tpp)
 }

@@ -122,6 +122,10 @@ fn signed_name<'a>(value: &Value<'a>) -> Option<&'a str> {
         value.fault("a signature cannot sign itself: every request would be refused");
         return None;
     }
+    if text == "request-target" {
+        value.fault("it is no header: write \"(request-target)\"");
+        return None;
+    }
     let header = HeaderName::from_bytes(text.as_bytes());
     if text == "(request-target)" || header.is_ok_and(|header| header.as_str() == text) {
         return Some(text);

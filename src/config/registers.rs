@@ -83,6 +83,9 @@ fn settings(section: &mut Section<'_>) -> RegisterSettings {
     let stale = section.optional("stale").and_then(|value| {
         value.one_of(&[("refuse", WhenStale::Refuse), ("pass", WhenStale::Pass)])
     });
+    if stale == Some(WhenStale::Pass) {
+        section.weakens("stale", "a register that nobody renews decides for ever");
+    }
     RegisterSettings {
         host_country: country.unwrap_or(default.host_country),
         max_age: max_age.unwrap_or(default.max_age),

@@ -32,6 +32,9 @@ const COPIES: &str = "revocation";
 const OCSP_MAX_AGE: RangeInclusive<Duration> =
     Duration::from_secs(60)..=Duration::from_secs(7 * 24 * 3_600);
 
+/// The consequence of `open`.
+const OPEN: &str = "a revoked certificate passes while nobody says that it is revoked";
+
 /// The longest file of a CRL, in bytes: the same as for a fetched CRL.
 const MAX_LIST_BYTES: u64 = 5 * 1024 * 1024;
 
@@ -75,6 +78,9 @@ impl RevocationSection {
         let unknown = section
             .optional("unreachable")
             .and_then(|value| open_or_closed(&value));
+        if unknown == Some(WhenUnknown::Open) {
+            section.weakens("unreachable", OPEN);
+        }
         let groups = section.optional_section("by_group").map(groups);
         let settings = settings(&mut section, base, state);
         section.finish();
@@ -123,10 +129,17 @@ fn settings(section: &mut Section<'_>, base: &Path, state: &Path) -> Option<Revo
     });
     let private_addresses = networks.collect();
     let addresses = section.optional_list("addresses").unwrap_or_default();
-    let addresses = addresses
-        .iter()
-        .filter_map(|value| addresses_of(value, base));
-    let addresses = addresses.collect();
+    let mut known: Vec<IssuerAddresses> = Vec::new();
+    for value in &addresses {
+        let Some(of) = addresses_of(value, base) else {
+            continue;
+        };
+        if known.iter().any(|other| other.issuer == of.issuer) {
+            value.fault("the list already contains this issuer; write its addresses in one entry");
+        }
+        known.push(of);
+    }
+    let addresses = known;
     let lists = section.optional("crls").map(|value| lists(&value, base));
     let ocsp_max_age = section
         .optional("ocsp_max_age")
@@ -152,6 +165,9 @@ fn groups(mut section: Section<'_>) -> Vec<(String, WhenUnknown, FilePosition)> 
     let mut found = Vec::new();
     for (key, value) in section.entries() {
         if let (Some(group), Some(when)) = (key.as_str(), open_or_closed(&value)) {
+            if when == WhenUnknown::Open {
+                value.weakens(OPEN);
+            }
             found.push((group.to_owned(), when, key.place().clone()));
         }
     }

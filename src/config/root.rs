@@ -32,6 +32,9 @@ pub(super) fn read(
     base: &Path,
 ) -> Option<Settings> {
     let environment = environment(&mut root);
+    if environment == Some(Environment::Production) {
+        inspection.is_of_production();
+    }
     let system = root.optional("system").and_then(|value| system(&value));
     let mut policy = policy::read(&mut root, environment.unwrap_or(Environment::Sandbox));
     let certificates = policy::certificates(&mut root, policy.environment);

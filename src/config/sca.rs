@@ -159,5 +159,7 @@ fn unknown_psu(section: &mut Section<'_>) -> Option<UnknownPsu> {
         );
         return None;
     };
+    let text = "until the last day of learning the core alone decides to whom a PSU-ID belongs";
+    section.weakens("unknown_psu", text);
     Some(UnknownPsu::Learn { since, until })
 }

@@ -135,6 +135,11 @@ impl<'a> Section<'a> {
         self.inspection.report(self.place_of(key), text);
     }
 
+    /// Warns, in production, that `key` is weaker than the default.
+    pub(super) fn weakens(&self, key: &str, text: impl Into<String>) {
+        self.inspection.warn_of_weaker(self.place_of(key), text);
+    }
+
     /// The position of `key`, or of the section if the key is missing; for faults that are found later.
     pub fn place_of(&self, key: &str) -> FilePosition {
         let path = key_path(&self.place.path, key);

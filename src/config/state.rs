@@ -18,6 +18,7 @@ pub(super) fn read(root: &mut Section<'_>, base: &Path, environment: Environment
         folder.join(state_folder::FILE),
         folder.join(state_folder::HASH_KEY),
     );
+    settings.environment = Some(environment);
     let Some(mut section) = root.optional_section("state") else {
         if let Err(fault) = state::check_hash_key(&settings.hash_key) {
             root.fault("state.hash_key", fault.to_string());
@@ -35,6 +36,13 @@ pub(super) fn read(root: &mut Section<'_>, base: &Path, environment: Environment
         section.fault("hash_key", fault.to_string());
     }
     settings.postgres = postgres::read(&mut section, base);
+    if settings.postgres.is_none() && settings.hash_key.exists() && !settings.file.exists() {
+        let text = format!(
+            "{} does not exist and is made at the start, without any binding, consent, block or quota; its hash key exists already: is the path right?",
+            settings.file.display()
+        );
+        section.weakens("file", text);
+    }
     for (key, bound) in [
         ("psus_in_memory", &mut settings.psus_in_memory),
         ("refusals_in_memory", &mut settings.refusals_in_memory),

@@ -66,6 +66,20 @@ impl<'a> Value<'a> {
         self.inspection.warn(self.place.clone(), text);
     }
 
+    /// Warns, in production, that this value is weaker than the default.
+    pub(super) fn weakens(&self, text: impl Into<String>) {
+        self.inspection.warn_of_weaker(self.place.clone(), text);
+    }
+
+    /// Whether the value is the word `off`, which switches a protection off: in production a warning says what is lost.
+    pub(super) fn is_off(&self, lost: &str) -> bool {
+        let is_off = self.is("off");
+        if is_off {
+            self.weakens(lost);
+        }
+        is_off
+    }
+
     /// Warns of this value before and after a period, with a text for each.
     pub(super) fn warn_outside(&self, period: Validity, texts: [String; 2]) {
         self.inspection

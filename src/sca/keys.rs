@@ -201,7 +201,9 @@ impl Key {
         let (id, secret) = line.split_once(' ')?;
         let id = parse_id(id)?;
         let secret = BASE64_STANDARD.decode(secret).ok()?;
-        Self::new(id.to_be_bytes(), secret.try_into().ok()?)
+        let secret: [u8; SECRET_LENGTH] = secret.try_into().ok()?;
+        // A line of zeros was filled in by hand, and seals nothing.
+        (secret != [0; SECRET_LENGTH]).then(|| Self::new(id.to_be_bytes(), secret))?
     }
 
     fn line(&self) -> String {

@@ -19,8 +19,11 @@ pub(super) fn read(path: &Path) -> Result<Option<[u8; LENGTH]>, OpenFault> {
         Err(FileFault::File(error)) => return Err(OpenFault::File(path.to_owned(), error)),
     };
     let key = <[u8; LENGTH]>::try_from(bytes.as_slice());
-    key.map(Some)
-        .map_err(|_| OpenFault::KeyMalformed(path.to_owned()))
+    // A file of zeros was reserved and never written.
+    key.ok()
+        .filter(|key| *key != [0; LENGTH])
+        .map(Some)
+        .ok_or_else(|| OpenFault::KeyMalformed(path.to_owned()))
 }
 
 /// Checks a key that exists.

@@ -1,6 +1,7 @@
 //! The settings of the state, and the reasons why it cannot be opened.
 
 use super::postgres::settings::PostgresSettings;
+use crate::interface::operations::Environment;
 use std::{io, path::PathBuf};
 
 /// The section `state` of the configuration.
@@ -12,6 +13,8 @@ pub struct StateSettings {
     pub postgres: Option<PostgresSettings>,
     /// The file of the hash key: 32 random bytes, created at the first start.
     pub hash_key: PathBuf,
+    /// The environment whose state this is (CRT-9): the first start records it, and another one is refused. `None` asks nothing.
+    pub environment: Option<Environment>,
     /// The maximum number of PSUs in memory, about 0.5 KiB each.
     pub psus_in_memory: u64,
     /// The maximum number of request ids in memory (REP-1), whatever the method, about 50 bytes each. More ids within six minutes are
@@ -35,9 +38,30 @@ impl StateSettings {
             file: file.into(),
             postgres: None,
             hash_key: hash_key.into(),
+            environment: None,
             psus_in_memory: Self::PSUS,
             request_ids_in_memory: Self::REQUEST_IDS,
             refusals_in_memory: Self::REFUSALS,
+        }
+    }
+}
+
+/// The row of `meta` with the environment.
+pub(super) const ENVIRONMENT_ROW: &str = "environment";
+
+impl StateSettings {
+    /// Judges the environment that a state has recorded. Returns the one to record where there is none.
+    pub(super) fn judge_environment(
+        &self,
+        found: Option<String>,
+    ) -> Result<Option<&'static str>, OpenFault> {
+        let Some(asked) = self.environment.map(Environment::name) else {
+            return Ok(None);
+        };
+        match found {
+            None => Ok(Some(asked)),
+            Some(found) if found == asked => Ok(None),
+            Some(found) => Err(OpenFault::OtherEnvironment { found, asked }),
         }
     }
 }
@@ -99,8 +123,18 @@ pub enum OpenFault {
     #[error("{0} can be read by others (mode {1:o}): chmod 600")]
     KeyReadable(PathBuf, u32),
     /// The key file does not have 32 bytes.
-    #[error("{0} does not hold a hash key: it has to be 32 bytes")]
+    #[error("{0} does not hold a hash key: it has to be 32 random bytes")]
     KeyMalformed(PathBuf),
+    /// The state is that of another environment.
+    #[error(
+        "the state is that of the environment {found}, and the configuration says {asked}: each has a state of its own (CRT-9); name another file or database"
+    )]
+    OtherEnvironment {
+        /// The environment that the state has recorded.
+        found: String,
+        /// The environment of the configuration.
+        asked: &'static str,
+    },
     /// PostgreSQL cannot be used.
     #[error("PostgreSQL: {0}")]
     Postgres(String),

@@ -8,7 +8,8 @@ use super::parameters::read_parameters;
 use crate::config::section::Section;
 use crate::config::value::Value;
 use crate::interface::operations::{
-    About, AnsweredBy, Body, Environments, Operation, Quota, Role, Sca, Schema, Transactions,
+    About, AnsweredBy, Body, Environments, Operation, PathId, Quota, Role, Sca, Schema,
+    Transactions,
 };
 
 /// The methods of the interface (§Link and links map).
@@ -19,8 +20,9 @@ const METHODS: [(&str, Method); 4] = [
     ("DELETE", Method::DELETE),
 ];
 
-/// The default group of an added operation.
+/// The default group of an added operation, unless its subject has one.
 const GROUP_OF_ADDED: &str = "other";
+
 /// Reads an entry that is not named after a built-in operation.
 pub(super) fn read_added(section: &mut Section<'_>, name: Option<&str>) -> Option<OperationEntry> {
     let method = section
@@ -42,7 +44,8 @@ pub(super) fn read_added(section: &mut Section<'_>, name: Option<&str>) -> Optio
     if schema.is_some() && body.is_some_and(|body| body != Body::Json) {
         section.fault("schema", "a schema requires a body of JSON");
     }
-    let about = about(section, method.as_ref(), schema);
+    let ids = template.map(PathId::all_in).unwrap_or_default();
+    let about = about(section, method.as_ref(), schema, &ids);
     if about == About::Initiation && sca == Some(Sca::None) {
         section.fault(
             "sca",
@@ -56,7 +59,13 @@ pub(super) fn read_added(section: &mut Section<'_>, name: Option<&str>) -> Optio
     let deprecated = read_deprecated(section, None);
     let answer = read_answer(section);
     refuse_fixed_keys(section);
-    let group = group.unwrap_or(GROUP_OF_ADDED);
+    let is_answered_here = answered_by == Some(AnsweredBy::Gateway);
+    let is_of_account = |id: &PathId| matches!(id, PathId::Account | PathId::AccountLike);
+    if !section.has("sca") && !is_answered_here && ids.iter().any(is_of_account) {
+        let text = "missing key: the path names an account; write consent, or none if its data needs no consent of the PSU (SCA-8)";
+        section.fault("sca", text);
+    }
+    let group = group.unwrap_or(group_of(about, &ids));
     let template = template?;
     let plain = Operation::added(name?, method?, template, group, role?).about(about);
     let of_payment = about != About::Other
@@ -94,9 +103,24 @@ pub(super) fn read_added(section: &mut Section<'_>, name: Option<&str>) -> Optio
     })
 }
 
-/// The subject of an added operation. A POST with a payment in its body initiates a payment, for every product, and so requires
+/// The group of an added operation that writes none: the interface's group of its subject, so that what is said of that group holds for it.
+fn group_of(about: About, ids: &[PathId]) -> &'static str {
+    match about {
+        About::Payment | About::Initiation => "payments",
+        About::Basket => "signing-baskets",
+        About::Other if ids.contains(&PathId::Account) => "accounts",
+        About::Other => GROUP_OF_ADDED,
+    }
+}
+
+/// The subject of an added operation: what its path and its schema say, unless the file does. A POST with a payment in its body initiates a payment, for every product, and so requires
 /// the headers of an initiation (HDR-5).
-fn about(section: &mut Section<'_>, method: Option<&Method>, schema: Option<Schema>) -> About {
+fn about(
+    section: &mut Section<'_>,
+    method: Option<&Method>,
+    schema: Option<Schema>,
+    ids: &[PathId],
+) -> About {
     let written = choice(section, "about", About::NAMES);
     let pays = matches!(schema, Some(Schema::Payment | Schema::CrossBorderPayment));
     if pays && method == Some(&Method::POST) {
@@ -106,7 +130,15 @@ fn about(section: &mut Section<'_>, method: Option<&Method>, schema: Option<Sche
         }
         return About::Initiation;
     }
+    let of_payment = ids.contains(&PathId::Payment);
+    let makes = ids.contains(&PathId::Product) && !of_payment && method == Some(&Method::POST);
+    if makes && written.is_none() && schema.is_none() {
+        let text = "missing key: a POST at a path with {payment-product} may initiate payments; write payment-initiation, or what else it is (HDR-5)";
+        section.fault("about", text);
+    }
     written.unwrap_or(match schema {
+        Some(Schema::Any) | None if of_payment => About::Payment,
+        Some(Schema::Any) | None if ids.contains(&PathId::Basket) => About::Basket,
         Some(Schema::Basket) => About::Basket,
         Some(Schema::Payment | Schema::CrossBorderPayment) => About::Payment,
         Some(Schema::Any) | None => About::Other,

@@ -19,6 +19,8 @@ mod parameters;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod weakened;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -29,16 +31,20 @@ use self::entry::{OperationEntry, Origin};
 use self::keys::name_or_group;
 use self::products::{own_operations, read_products};
 use super::document::Document;
-use super::fault::{FilePosition, Inspection};
+use super::fault::{FilePosition, Inspection, nearest};
 use super::pem;
 use super::section::Section;
 use super::value::Value;
 use crate::interface::operations::{
-    self, Catalogue, Environment, Environments, Operation, PAYMENT_PRODUCTS,
+    self, Catalogue, Environment, Environments, Operation, PAYMENT_PRODUCTS, PathId, Role,
+    cross_border,
 };
 
 /// Reserved for the sandbox's own operations (HTTP-1).
 const SANDBOX_PATHS: &str = "/v1/sandbox";
+
+/// The interface's own paths of payments and of baskets.
+const PAYMENT_PATHS: [&str; 2] = ["/v1/payments", "/v1/signing-baskets"];
 
 /// Reads the key `operations`: the catalogue of the interface, with the changes of the operator's file, and that file's path.
 pub(super) fn read_catalogue(
@@ -88,6 +94,10 @@ fn read(
     for entry in &entries {
         check_environment(entry, inspection);
         check_overlap(entry, &entries, &untouched, &names, inspection);
+        warn_of_place(entry, inspection);
+        if entry.origin == Origin::Added {
+            check_role(entry, &names, inspection);
+        }
     }
     let mut places: Vec<_> = entries.iter().map(|entry| entry.place.clone()).collect();
     let first = untouched.len();
@@ -95,6 +105,15 @@ fn read(
     for (operation, place) in own_operations(&products, &untouched, inspection) {
         untouched.push(operation);
         places.push(place);
+    }
+    for (general, operation) in cross_border(&untouched) {
+        let place = general.checked_sub(first).and_then(|at| places.get(at));
+        places.push(
+            place
+                .cloned()
+                .unwrap_or_else(|| FilePosition::start_of(file)),
+        );
+        untouched.push(operation);
     }
     Catalogue::with_products(environment, untouched, &names)
         .map_err(|faults| {
@@ -131,6 +150,63 @@ fn check_environment(entry: &OperationEntry, inspection: &Inspection) {
     }
 }
 
+/// Warns of an operation in the place of another one of the interface, which that left: callers of the interface get it there.
+fn warn_of_place(entry: &OperationEntry, inspection: &Inspection) {
+    let own = &entry.operation;
+    let all = operations::builtin();
+    let taken = all.iter().find(|other| {
+        other.name != own.name && other.method == own.method && has_form_of(&own.path, &other.path)
+    });
+    if let Some(other) = taken {
+        inspection.warn(
+            entry.place.clone(),
+            format!(
+                "the interface has {} here, {} {}: callers of that get {}, with its role, sca and quota",
+                other.name, other.method, other.path, own.name
+            ),
+        );
+    }
+}
+
+/// Whether two paths differ in nothing but the names of their parameters and the case of letters.
+fn has_form_of(path: &str, other: &str) -> bool {
+    let form = |path: &str| {
+        let segments = path
+            .split('/')
+            .map(|segment| match segment.starts_with('{') {
+                true => "{}".to_owned(),
+                false => segment.to_ascii_lowercase(),
+            });
+        segments.collect::<Vec<_>>()
+    };
+    form(path) == form(other)
+}
+
+/// CRT-5: an operation about payments and baskets needs the role of payments, whatever its file calls it.
+fn check_role(entry: &OperationEntry, products: &[&str], inspection: &Inspection) {
+    let own = &entry.operation;
+    let ids = own.path_ids.iter();
+    let mut segments = own.path.split('/');
+    let is_about = ids
+        .copied()
+        .any(|id| matches!(id, PathId::Product | PathId::Payment | PathId::Basket))
+        || segments
+            .any(|segment| PAYMENT_PRODUCTS.contains(&segment) || products.contains(&segment))
+        || PAYMENT_PATHS.iter().any(|path| {
+            let rest = own.path.strip_prefix(path);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        });
+    if is_about && own.role != Role::PaymentInitiation {
+        inspection.report(
+            entry.place.clone(),
+            format!(
+                "{} is about payments or baskets by its path, so its role is PSP_PI (CRT-5)",
+                own.name
+            ),
+        );
+    }
+}
+
 /// Refuses an added operation that would take requests of one of the interface, or some that only that one refuses: its role and its
 /// checks may be weaker (CRT-5). The same path is left to the catalogue.
 fn check_overlap(
@@ -160,6 +236,16 @@ fn check_overlap(
     }
 }
 
+/// An entry with a path alone moves an operation of the interface: says which one may be meant.
+fn suggest(name: &Value<'_>, text: &str) {
+    let all = operations::builtin();
+    if let Some(meant) = nearest(text, all.iter().map(|one| one.name.as_str())) {
+        name.fault(format!(
+            "the interface has no operation of this name; did you mean \"{meant}\"? An operation of the bank's own needs method and role"
+        ));
+    }
+}
+
 /// Reads the valid entries of the file. Removes each built-in operation that an entry changes from `untouched`.
 fn read_entries(values: &[Value<'_>], untouched: &mut Vec<Operation>) -> Vec<OperationEntry> {
     let mut names = HashSet::new();
@@ -179,7 +265,13 @@ fn read_entries(values: &[Value<'_>], untouched: &mut Vec<Operation>) -> Vec<Ope
             .position(|operation| Some(operation.name.as_str()) == text);
         let entry = match built_in {
             Some(at) => Some(read_built_in(&mut section, untouched.remove(at))),
-            None => read_added(&mut section, text),
+            None => {
+                let is_move = !section.has("method") && !section.has("role");
+                if let (Some(name), Some(text), true) = (&name, text, is_move) {
+                    suggest(name, text);
+                }
+                read_added(&mut section, text)
+            }
         };
         section.finish();
         entries.extend(entry);

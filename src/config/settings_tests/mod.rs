@@ -16,6 +16,8 @@ mod sca;
 mod restart;
 // Groups of endpoints.
 mod upstreams;
+// What is weaker than the default.
+mod weaker;
 
 use super::settings::Settings;
 use openssl::{

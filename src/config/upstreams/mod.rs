@@ -180,6 +180,10 @@ fn read_group(
         Some((name.to_owned(), value.place().clone()))
     });
     let operations: Vec<_> = operations.collect();
+    if has_operations && operations.is_empty() {
+        let text = "the group gets no operation; list some, or leave the key out for all that no other group lists";
+        section.fault("operations", text);
+    }
     let group = WrittenGroup::read(name.unwrap_or_default(), &mut section, endpoints, base);
     section.finish();
     Some((group?, has_operations.then_some(operations)))

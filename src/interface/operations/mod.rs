@@ -33,7 +33,7 @@ pub use member::{Member, MemberKind};
 pub use operation::{Answer, Deprecated, Operation};
 pub use parameter::{Parameter, ParameterKind};
 pub use path_id::PathId;
-pub use product::Product;
+pub use product::{Product, cross_border};
 pub use vocabulary::{
     About, Agreement, AnsweredBy, Body, Environment, Environments, Quota, Required, Role, Sca,
     Schema, Signs, Takes, Transactions,

@@ -44,7 +44,7 @@ pub enum PathId {
 
 impl PathId {
     /// The ids in a path: by their names, or by the interface's own paths.
-    pub(super) fn all_in(path: &str) -> Vec<Self> {
+    pub fn all_in(path: &str) -> Vec<Self> {
         walk(path, |segment, before| {
             match by_name(segment).or_else(|| by_own_path(before)) {
                 Some(id) => id,
@@ -92,13 +92,34 @@ pub(super) fn fault_of_names(path: &str) -> Option<String> {
             format!("{segment} says nothing about what it is: write {corrected}")
         })
     });
-    let twice = NAMED
-        .iter()
-        .find(|(name, id)| *id != PathId::Product && path.matches(name).count() > 1);
-    let twice = twice.map(|(name, _)| {
-        format!("{path} has {name} twice: give the one that is judged this name, and the other one another")
+    faults.into_iter().flatten().next().or_else(|| twice(path))
+}
+
+/// The fault of a path with two ids of an account, a payment or a basket: only one of them would be judged.
+fn twice(path: &str) -> Option<String> {
+    let ids = walk(path, |segment, before| {
+        let own = by_own_path(before).map(|id| (id, Some(before.to_owned())));
+        let named = by_name(segment).map(|id| (id, None));
+        own.or(named).map(|(id, own)| (id, segment.to_owned(), own))
     });
-    faults.into_iter().flatten().next().or(twice)
+    let ids: Vec<_> = ids.into_iter().flatten().collect();
+    for (index, (id, segment, own)) in ids.iter().enumerate() {
+        let rest = ids.get(index.saturating_add(1)..).unwrap_or_default();
+        let Some((_, other, _)) = rest.iter().find(|(other, ..)| other == id) else {
+            continue;
+        };
+        let (name, noun) = (id.name().unwrap_or_default(), id.noun());
+        return match (id, own) {
+            (PathId::Product, _) => None,
+            (_, Some(before)) if segment != name => Some(format!(
+                "below {before} the interface has the id of the {noun}, so {segment} would be judged and {other} would not: choose a path that does not begin with {before}"
+            )),
+            _ => Some(format!(
+                "{path} has {name} twice: give the one that is judged this name, and the other one another"
+            )),
+        };
+    }
+    None
 }
 
 /// The path with this id: the parameter that is most likely meant has the name, or it stands at the end.
@@ -206,6 +227,23 @@ mod tests {
             ("/v1/accounts/{payment-id}", "the id of the account"),
             ("/v1/payments/sepa/{account-id}", "the id of the payment"),
             ("/v2/{account-id}/{account-id}", "twice"),
+            ("/v2/{account-id}/x/{account-id}", "twice"),
+            (
+                "/v1/accounts/{customer}/{account-id}/balances",
+                "{customer} would be judged",
+            ),
+            (
+                "/v1/accounts/{customer}/saldo/{account-id}",
+                "does not begin with /v1/accounts",
+            ),
+            (
+                "/v1/signing-baskets/{a}/x/{basket-id}",
+                "{a} would be judged",
+            ),
+            (
+                "/v1/payments/{payment-product}/{a}/x/{payment-id}",
+                "{a} would be judged",
+            ),
         ] {
             let found = fault_of_names(path).unwrap();
             assert!(found.contains(fault), "{path}: {found}");

@@ -6,7 +6,7 @@
 use super::connect::{Connector, KEY_ROW, SCHEMA, SCHEMA_ROW, SCHEMAS_BEFORE, Session, text};
 use crate::{
     private_file,
-    state::{OpenFault, hash_key, keys::Keys},
+    state::{OpenFault, StateSettings, hash_key, keys::Keys, settings::ENVIRONMENT_ROW},
 };
 use std::{path::Path, time::Duration};
 use tokio::time::timeout;
@@ -50,6 +50,40 @@ pub(super) async fn must_exist(session: &mut Session) -> Result<(), OpenFault> {
 /// Tries whether [`prepare`] would succeed. Changes nothing: the transaction ends without a commit.
 pub(super) async fn check(session: &mut Session, key: &Path) -> Result<(), OpenFault> {
     in_time(try_make(session, key)).await
+}
+
+/// Records the environment where none is, or only judges it, and refuses that of another one (CRT-9).
+pub(super) async fn keep_environment(
+    session: &mut Session,
+    settings: &StateSettings,
+    writes: bool,
+) -> Result<(), OpenFault> {
+    in_time(async {
+        let fault = |error: Error| OpenFault::Postgres(text(&error));
+        let transaction = session.client.transaction().await.map_err(fault)?;
+        if meta(&transaction).await.map_err(fault)?.is_none() {
+            return Ok(());
+        }
+        let found = transaction
+            .query_opt(
+                "SELECT value FROM meta WHERE name = $1",
+                &[&ENVIRONMENT_ROW],
+            )
+            .await
+            .map_err(fault)?;
+        let found = found.map(|row| row.try_get(0)).transpose().map_err(fault)?;
+        let Some(own) = settings.judge_environment(found)?.filter(|_| writes) else {
+            return Ok(());
+        };
+        // Another gateway may record it at the same time: the next start compares.
+        let record = "INSERT INTO meta VALUES ($1, $2) ON CONFLICT DO NOTHING";
+        transaction
+            .execute(record, &[&ENVIRONMENT_ROW, &own])
+            .await
+            .map_err(fault)?;
+        transaction.commit().await.map_err(fault)
+    })
+    .await
 }
 
 /// A step of the start, given up when a server that was reached no longer answers.

@@ -145,6 +145,7 @@ impl Postgres {
                 let connector = Connector::new(postgres.clone());
                 let mut session = connector.connect().await.map_err(OpenFault::Postgres)?;
                 migrate::check(&mut session, &settings.hash_key).await?;
+                migrate::keep_environment(&mut session, settings, false).await?;
                 if postgres.require_sync {
                     migrate::in_time(session.require_standby()).await?;
                 }
@@ -219,6 +220,7 @@ async fn begin(
     let connector = Connector::new(postgres.clone());
     let mut session = connector.connect().await.map_err(OpenFault::Postgres)?;
     let keys = migrate::prepare(&connector, &mut session, &settings.hash_key).await?;
+    migrate::keep_environment(&mut session, settings, true).await?;
     let clock = migrate::in_time(stored_clock(&session)).await?;
     // The connections below need its place.
     drop(session);

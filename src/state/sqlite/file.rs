@@ -3,7 +3,7 @@
 //! Invariant: a file that is not a state file, or that cannot be used, is not changed. Schema migrations only go forward, each in one
 //! transaction, and two processes may migrate at once.
 
-use super::super::{OpenFault, StateSettings, hash_key, keys::Keys};
+use super::super::{OpenFault, StateSettings, hash_key, keys::Keys, settings::ENVIRONMENT_ROW};
 use crate::private_file;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior};
 use std::{
@@ -99,6 +99,7 @@ pub(super) fn try_open(settings: &StateSettings) -> Result<(), OpenFault> {
     let version = schema(&connection).map_err(fault)?;
     check_known(path, version)?;
     prove_key(&connection, settings, &Keys::new(&secret))?;
+    settings.judge_environment(recorded(&connection, path, ENVIRONMENT_ROW)?)?;
     // Another process may hold the lock of writers, as a tool that was forgotten.
     connection
         .execute_batch("PRAGMA query_only = OFF")
@@ -165,6 +166,12 @@ pub(super) fn open(settings: &StateSettings) -> Result<(Connection, Identity, Ke
     let mut connection = connect(path).map_err(|error| damaged(path, &error))?;
     migrate(&mut connection, path, &keys.check_value())?;
     prove_key(&connection, settings, &keys)?;
+    let found = recorded(&connection, path, ENVIRONMENT_ROW)?;
+    if let Some(own) = settings.judge_environment(found)? {
+        let row = (ENVIRONMENT_ROW, own);
+        let done = connection.execute("INSERT INTO meta VALUES (?1, ?2)", row);
+        done.map_err(|error| damaged(path, &error))?;
+    }
     let wal: String = connection
         .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
         .map_err(|error| damaged(path, &error))?;
@@ -311,21 +318,23 @@ fn check_known(path: &Path, found: i64) -> Result<i64, OpenFault> {
     Ok(known)
 }
 
+/// A row of `meta`.
+fn recorded(connection: &Connection, path: &Path, row: &str) -> Result<Option<String>, OpenFault> {
+    connection
+        .query_row("SELECT value FROM meta WHERE name = ?1", [row], |row| {
+            row.get(0)
+        })
+        .optional()
+        .map_err(|error| damaged(path, &error))
+}
+
 fn prove_key(
     connection: &Connection,
     settings: &StateSettings,
     keys: &Keys,
 ) -> Result<(), OpenFault> {
     let path = &settings.file;
-    let stored: Option<String> = connection
-        .query_row(
-            "SELECT value FROM meta WHERE name = ?1",
-            [KEY_CHECK],
-            |row| row.get(0),
-        )
-        .optional()
-        .map_err(|error| damaged(path, &error))?;
-    match stored {
+    match recorded(connection, path, KEY_CHECK)? {
         Some(stored) if stored == keys.check_value() => Ok(()),
         Some(_) => Err(OpenFault::KeyForeign {
             key: settings.hash_key.clone(),

@@ -2,7 +2,7 @@
 
 use super::{BEGIN, Data, SqliteFolder, TPP, at, call, finish, held, next, request, who};
 use crate::harness::eventually_async;
-use portvakt::interface::headers::CorporateId;
+use portvakt::interface::{headers::CorporateId, operations::Environment};
 use portvakt::state::{
     ConsentAccounts, Decision, Known, OpenFault, Origin, Psu, PsuRef, Retention, StateStore,
 };
@@ -509,4 +509,31 @@ async fn an_operator_can_read_the_views() {
         one("SELECT claimed_until FROM requests_claimed"),
         "2026-01-02T00:00:00Z"
     );
+}
+
+/// CRT-9: each environment has a state of its own.
+//= CRT-9 accepted
+//= CRT-9 refused
+#[tokio::test]
+async fn a_file_is_that_of_one_environment() {
+    let place = SqliteFolder::new();
+    let of = |environment| {
+        let mut settings = place.settings();
+        settings.environment = environment;
+        let opened = StateStore::open(&settings).map(drop);
+        let tried = StateStore::try_open(&settings);
+        assert_eq!(opened.is_ok(), tried.is_ok());
+        opened.map_err(|fault| fault.to_string())
+    };
+    // A file of before has none recorded, and a tool asks for none.
+    place.with_a_session().await;
+    assert_eq!(of(None), Ok(()));
+    assert_eq!(of(Some(Environment::Sandbox)), Ok(()));
+    let refused = of(Some(Environment::Production)).unwrap_err();
+    assert!(
+        refused.contains("that of the environment sandbox"),
+        "{refused}"
+    );
+    assert_eq!(of(Some(Environment::Sandbox)), Ok(()));
+    assert_eq!(of(None), Ok(()));
 }

@@ -14,7 +14,7 @@ use crate::harness::{
     Call, Gate, LIMIT, Lines, Lost, Postgres, Protocol, Proxy, accepted, ended, eventually,
     eventually_async, outcome, postgres, refused, write_private,
 };
-use portvakt::interface::headers::CorporateId;
+use portvakt::interface::{headers::CorporateId, operations::Environment};
 use portvakt::state::{
     ClaimRequest, Decision, Known, PlantedFault, PostgresSettings, Retention, StaleReads,
     StateSettings, StateStore, Withdraw,
@@ -756,4 +756,28 @@ fn readiness(gate: &Gate, status: u16, part: &str) -> String {
         let is_so = answer.status == status && not_well.contains(part);
         is_so.then_some(not_well).ok_or(answer)
     })
+}
+
+/// CRT-9: each environment has a database of its own.
+//= CRT-9 accepted
+//= CRT-9 refused
+#[test]
+fn a_database_is_that_of_one_environment() {
+    let mut data = PostgresSchema::new();
+    for (environment, is_taken) in [
+        (None, true),
+        (Some(Environment::Production), true),
+        (Some(Environment::Sandbox), false),
+        (Some(Environment::Production), true),
+        (None, true),
+    ] {
+        data.0.environment = environment;
+        let tried = StateStore::try_open(&data.0).is_ok();
+        let opened = StateStore::open(&data.0).map(drop);
+        assert_eq!((tried, opened.is_ok()), (is_taken, is_taken));
+        if let Err(fault) = opened {
+            let text = fault.to_string();
+            assert!(text.contains("of the environment production"), "{text}");
+        }
+    }
 }
