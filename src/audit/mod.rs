@@ -139,6 +139,12 @@ impl Audit {
         }
     }
 
+    /// Whether so many records of refusals wait for the disk that no subject may have more than its share of them (FWD-8).
+    pub fn is_crowded(&self) -> bool {
+        let open = self.0.as_ref();
+        open.is_some_and(|open| open.shared.places.is_crowded())
+    }
+
     /// Enqueues a record. If the audit is required, the record is durable on return.
     ///
     /// # Errors

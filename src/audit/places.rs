@@ -12,8 +12,13 @@ pub(super) const FORWARDED: usize = 16 * 1024;
 /// The most records that wait of changes by the bank's services, and of the gateway itself.
 pub(super) const CHANGES: usize = 8 * 1024;
 
-/// The most records that wait of refusals, of which each second has few.
-pub(super) const REFUSALS: usize = 1_024;
+/// The most records that wait of refusals and of refused calls. It is never reached: at most [`CROWD`] of them wait before each subject has
+/// its share only once more, and all shares of a second are 6 720 records (`telemetry/audited.rs`), of the second in which the crowd
+/// begins and once more.
+pub(super) const REFUSALS: usize = 16 * 1024;
+
+/// From so many on, those that wait are a crowd: the disk does not keep up.
+const CROWD: usize = 1_024;
 
 /// The places that are taken.
 #[derive(Debug, Default)]
@@ -41,6 +46,11 @@ impl Places {
             || taken
                 .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
                 .is_ok()
+    }
+
+    /// Whether so many refusals wait that the disk does not keep up.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.refusals.load(Ordering::Relaxed) >= CROWD
     }
 
     /// Gives back the place of a record that is written, or that nobody waits for any more.
@@ -85,7 +95,9 @@ mod tests {
     fn no_share_takes_the_places_of_another() {
         let places = Places::default();
         let taken = |kind| (0..100_000).take_while(|_| places.take(kind)).count();
+        assert!(!places.is_crowded());
         assert_eq!(taken(Kind::Refused), REFUSALS);
+        assert!(places.is_crowded());
         assert_eq!((taken(Kind::Failed), taken(Kind::Call)), (0, 0));
         assert_eq!(taken(Kind::Bound), CHANGES);
         assert_eq!(taken(Kind::Forwarding), FORWARDED / 2);

@@ -39,7 +39,7 @@ pub struct Log {
     pub access: bool,
     /// Where its lines go. Default standard output.
     pub access_output: LogOutput,
-    /// Of the accepted requests, one of this number has a line. Default 1.
+    /// Of the accepted requests of each TPP, one of this number has a line. Default 1.
     pub sample: NonZeroU32,
     /// The least severe level of events that is logged. Default `info`.
     pub level: Level,

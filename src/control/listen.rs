@@ -8,7 +8,11 @@ use super::{
     running::RunningCalls,
     slots::{Slots, TakenSlot},
 };
-use crate::{config::ControlTls, in_use::Current};
+use crate::{
+    config::ControlTls,
+    in_use::Current,
+    telemetry::{Subject, Telemetry},
+};
 use axum::{
     Extension, Router,
     http::{HeaderValue, header},
@@ -19,7 +23,12 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
 };
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream, UnixListener, UnixStream},
@@ -27,6 +36,7 @@ use tokio::{
     task::JoinSet,
 };
 use tokio_rustls::TlsAcceptor;
+use tracing::Level;
 
 /// The most concurrent connections. The bank's SCA service and a few monitors need a dozen.
 const MAX_CONNECTIONS: usize = 256;
@@ -55,9 +65,11 @@ pub(super) async fn serve(
     current: &Current,
     routes: Router,
     running: RunningCalls,
+    telemetry: Arc<Telemetry>,
     shutdown: StopSignal,
 ) -> io::Result<()> {
     let serving = Serving {
+        telemetry,
         routes,
         running,
         shutdown,
@@ -124,6 +136,7 @@ impl Accept for UnixListener {
 }
 
 struct Serving {
+    telemetry: Arc<Telemetry>,
     routes: Router,
     /// The calls of these routes.
     running: RunningCalls,
@@ -151,7 +164,11 @@ impl Serving {
                         tls: tls.is_some(),
                         client_ca: tls.as_ref().and_then(|tls| tls.client_ca),
                     };
-                    let tls = tls.map(|tls| TlsAcceptor::from(tls.config));
+                    let handshakes = Handshakes {
+                        telemetry: Arc::clone(&self.telemetry),
+                        caller: arrival.caller.map(|caller| caller.ip()),
+                    };
+                    let tls = tls.map(|tls| (TlsAcceptor::from(tls.config), handshakes));
                     let routes = routes.layer(Extension(arrival));
                     connections.spawn(connection(stream, tls, routes, shutdown, self.slots.take()));
                 }
@@ -170,9 +187,23 @@ impl Serving {
     }
 }
 
+/// Reports the handshakes of a caller that fail: anybody who reaches the port can make them fail (FWD-8).
+struct Handshakes {
+    telemetry: Arc<Telemetry>,
+    caller: Option<IpAddr>,
+}
+
+impl Handshakes {
+    fn has_event(&self) -> bool {
+        let subject = Subject::network(self.caller);
+        self.telemetry
+            .has_event(Level::WARN, "control-handshake", subject)
+    }
+}
+
 async fn connection<S>(
     stream: S,
-    tls: Option<TlsAcceptor>,
+    tls: Option<(TlsAcceptor, Handshakes)>,
     routes: Router,
     shutdown: StopSignal,
     taken: TakenSlot,
@@ -204,13 +235,13 @@ async fn connection<S>(
 
 async fn serve_connection<S>(
     stream: S,
-    tls: Option<TlsAcceptor>,
+    tls: Option<(TlsAcceptor, Handshakes)>,
     routes: Router,
     shutdown: StopSignal,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let Some(tls) = tls else {
+    let Some((tls, handshakes)) = tls else {
         return exchange(stream, routes, shutdown).await;
     };
     match tokio::time::timeout(HANDSHAKE_WITHIN, tls.accept(stream)).await {
@@ -218,12 +249,13 @@ async fn serve_connection<S>(
             let names = ClientNames::shown(stream.get_ref().1.peer_certificates());
             exchange(stream, routes.layer(Extension(names)), shutdown).await
         }
-        Ok(Err(error)) => {
-            tracing::warn!(%error, "a caller of the control listener was refused by TLS")
+        Ok(Err(error)) if handshakes.has_event() => {
+            tracing::warn!(%error, "a caller of the control listener was refused by TLS");
         }
-        Err(_) => {
-            tracing::warn!("a caller of the control listener did not finish its TLS handshake")
+        Err(_) if handshakes.has_event() => {
+            tracing::warn!("a caller of the control listener did not finish its TLS handshake");
         }
+        Ok(Err(_)) | Err(_) => {}
     }
 }
 

@@ -110,8 +110,9 @@ impl Listener {
         let (hangup, reopen) = signals.unzip();
         let running = RunningCalls::default();
         let routes = routes(Arc::clone(&context), stopping, running.clone());
+        let telemetry = Arc::clone(&context.telemetry);
         tokio::select! {
-            served = listen::serve(self.bound, &context.current, routes, running, closing) => {
+            served = listen::serve(self.bound, &context.current, routes, running, telemetry, closing) => {
                 if let Err(error) = served {
                     tracing::error!(%error, "the control listener failed");
                 }

@@ -20,7 +20,7 @@ use crate::{
     },
     sca::Links,
     state::Blocks,
-    telemetry::{CoreTook, Finished, Telemetry},
+    telemetry::{CoreTook, Finished, Subject, Telemetry},
     trust::Certificate,
 };
 use http::HeaderValue;
@@ -149,6 +149,11 @@ impl Exchange<'_> {
     /// The operation, if the request names one.
     pub(super) fn operation(&self) -> Option<&Operation> {
         self.record.operation().map(Arc::as_ref)
+    }
+
+    /// Whose request it is (FWD-8).
+    pub(super) fn subject(&self) -> Subject {
+        Subject::of(&self.record, self.opening.http.caller)
     }
 
     /// The place in a trace.

@@ -374,7 +374,7 @@ impl Forwarder {
         let catalogue = &exchange.in_use().snapshot.catalogue;
         let report = |place, action| {
             self.inner_report
-                .report(place, action, exchange.operation(), exchange.now());
+                .report(place, action, exchange.operation(), exchange.subject());
         };
         InnerHosts::new(&group.inner_names()).clean(&mut head.headers, catalogue, report);
         core_head::frame(head, core_head::is_bodiless(head, admitted.method()));
@@ -390,7 +390,7 @@ impl Forwarder {
         if InnerHosts::new(&group.inner_names()).is_linked_in(part, page) {
             let (place, action) = (AddressPlace::Body, AddressAction::Passed);
             self.inner_report
-                .report(place, action, exchange.operation(), exchange.now());
+                .report(place, action, exchange.operation(), exchange.subject());
         }
     }
 }

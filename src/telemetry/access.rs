@@ -4,9 +4,13 @@
 
 use super::{
     facts::{CoreTook, Finished, HttpFacts},
+    left_out,
+    notices::Due,
     object::{Object, member},
+    sampling::Sampling,
     sink::LogFault,
     stream::{JsonLine, LineCounts, LineStream},
+    subject::Subject,
 };
 use crate::{
     admission::{Check, ObservedFault, Outcome, Stage, Verdict},
@@ -25,7 +29,7 @@ use std::{
     num::NonZeroU32,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU32, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
@@ -35,16 +39,16 @@ use uuid::Uuid;
 #[derive(Debug)]
 pub struct AccessLog {
     stream: LineStream<Line>,
-    /// Of the accepted requests, one of this number has a line.
+    /// Of the accepted requests of each TPP, one of this number has a line.
     sample: NonZeroU32,
-    accepted: AtomicU32,
+    sampling: Sampling,
     /// Whether the last line was that of a failure: then the next accepted request has one too. Without it, failures between replies would
     /// look like failures in a row, which are downtime.
     has_failed: AtomicBool,
 }
 
 impl AccessLog {
-    /// Opens the log. Of the accepted requests, one of `sample` has a line; every other request has one, and so has one with a fault that
+    /// Opens the log. Of the accepted requests of each TPP, one of `sample` has a line; every other request has one, and so has one with a fault that
     /// is only observed, and the first after a failure.
     ///
     /// # Errors
@@ -53,7 +57,7 @@ impl AccessLog {
         Ok(Self {
             stream: LineStream::open("access-log", output)?,
             sample,
-            accepted: AtomicU32::default(),
+            sampling: Sampling::default(),
             has_failed: AtomicBool::default(),
         })
     }
@@ -73,13 +77,25 @@ impl AccessLog {
         } else if sample > NonZeroU32::MIN && self.has_failed.swap(false, Ordering::Relaxed) {
             sample = NonZeroU32::MIN;
         }
-        if sample > NonZeroU32::MIN {
-            let number = self.accepted.fetch_add(1, Ordering::Relaxed);
-            if !number.is_multiple_of(sample.get()) {
-                return;
-            }
+        if sample > NonZeroU32::MIN && !self.sampling.count(&finished.subject(), sample) {
+            return;
         }
         self.stream.write(Line::of(finished, sample));
+    }
+
+    /// Says what was left out, of the subjects for which a minute has passed; of all at the end of the process: lines of these causes, of
+    /// which those that cannot be said are returned, samples, and lines that were dropped (FWD-8).
+    pub(super) fn say_left_out(&self, due: Vec<Due>, is_end: bool, at: LogTime) -> Vec<Due> {
+        self.stream.say_dropped(is_end, at);
+        for (subject, omitted) in self.sampling.due(is_end) {
+            if !self.stream.say(left_out::SAMPLES, &subject, omitted, at) {
+                self.sampling.put_back(&subject, omitted);
+            }
+        }
+        let unsaid = due
+            .into_iter()
+            .filter(|(cause, subject, omitted)| !self.stream.say(cause, subject, *omitted, at));
+        unsaid.collect()
     }
 
     /// Opens the file by its name again.
@@ -155,6 +171,12 @@ impl Line {
         }
     }
 
+    /// Whether the TPP's signature has verified.
+    fn is_signed(&self) -> bool {
+        let mut checks = self.checks.iter();
+        checks.any(|check| check.stage == Stage::Signature && check.verdict == Verdict::Held)
+    }
+
     /// Members that name the request and its answer.
     fn write_ids(&self, line: &mut Object<'_>) {
         line.shown(member!("time"), self.at);
@@ -191,10 +213,7 @@ impl Line {
             .map(|certificate| certificate.tpp_id())
             .or(self.claimed.as_ref())
             .map(TppId::as_str);
-        let signed = self
-            .checks
-            .iter()
-            .any(|check| check.stage == Stage::Signature && check.verdict == Verdict::Held);
+        let signed = self.is_signed();
         line.value(member!("tpp"), &shown.filter(|_| signed));
         if let Some(shown) = shown.filter(|_| !signed) {
             line.value(member!("shown_tpp"), &shown);
@@ -230,6 +249,14 @@ impl Line {
 }
 
 impl JsonLine for Line {
+    fn subject(&self) -> Subject {
+        let certificate = self.certificate.as_ref();
+        match certificate.filter(|_| self.is_signed()) {
+            Some(certificate) => Subject::Tpp(certificate.tpp_id().clone()),
+            None => Subject::network(self.http.caller),
+        }
+    }
+
     fn append_to(&self, text: &mut Vec<u8>) {
         let (outcome, reason) = match self.outcome {
             Outcome::Forwarded(_) => ("forwarded", None),

@@ -6,23 +6,38 @@
 
 use super::{
     facts::Finished,
-    shares::{Most, Shares, Subject},
+    shares::{Most, Shares},
+    subject::Subject,
 };
 use crate::{
     admission::{Outcome, Stage},
     audit::{Audit, AuditEvent, Kind},
     interface::{Reason, TppId, headers::RequestId},
 };
-use std::net::IpAddr;
+use std::{net::IpAddr, time::Duration};
+
+const SECOND: Duration = Duration::from_secs(1);
 
 /// The records of refusals in a second, of callers whose signature verified: of one TPP alone at most 50.
-const VERIFIED: Most = Most { own: 5, common: 45 };
+const VERIFIED: Most = Most {
+    own: 5,
+    common: 45,
+    within: SECOND,
+};
 
 /// The same, of callers who only show a certificate, which anybody can: of one network alone at most ten.
-const UNVERIFIED: Most = Most { own: 2, common: 8 };
+const UNVERIFIED: Most = Most {
+    own: 2,
+    common: 8,
+    within: SECOND,
+};
 
 /// The same, of calls of the control listener: anybody who reaches its port can be refused. Of one caller alone at most ten.
-const CALLS: Most = Most { own: 4, common: 6 };
+const CALLS: Most = Most {
+    own: 4,
+    common: 6,
+    within: SECOND,
+};
 
 /// Counts the records of refusals.
 #[derive(Debug)]
@@ -57,14 +72,15 @@ impl RefusalRecords {
             return;
         }
         // A refusal of nobody's request tells nothing later, and would fill the disk.
-        let Some(tpp) = finished.record.shown_tpp().filter(|_| reason.is_some()) else {
+        if finished.record.shown_tpp().is_none() || reason.is_none() {
             return;
+        }
+        let subject = finished.subject();
+        let shares = match subject {
+            Subject::Tpp(_) => &self.verified,
+            _ => &self.unverified,
         };
-        let has_place = match is_verified(finished) {
-            true => self.verified.take(Subject::Tpp(tpp.clone())),
-            false => self.unverified.take_of_network(finished.http.caller),
-        };
-        if has_place {
+        if shares.take_in(audit.is_crowded(), subject) {
             audit.record(event(finished, audit, kind, reason));
         }
     }
@@ -76,7 +92,8 @@ impl RefusalRecords {
         caller: Option<IpAddr>,
         event: impl FnOnce() -> AuditEvent,
     ) {
-        if self.calls.take_of_network(caller) {
+        let subject = Subject::network(caller);
+        if self.calls.take_in(audit.is_crowded(), subject) {
             audit.record(event());
         }
     }
@@ -93,7 +110,7 @@ impl RefusalRecords {
                 let event = audit.event(Kind::LeftOut).with("of", of);
                 let event = match &subject {
                     Subject::Tpp(tpp) => event.with("tpp", tpp.as_str()),
-                    Subject::OtherTpps => event,
+                    Subject::OtherTpps | Subject::Gateway => event,
                     Subject::Network(share) => event.with("network", *share),
                 };
                 audit.record(event.with("omitted", omitted));
@@ -113,10 +130,9 @@ fn event(finished: &Finished<'_>, audit: &Audit, kind: Kind, reason: Option<Reas
         Outcome::Cut(_) => "cut",
     };
     let tpp = record.shown_tpp().map(TppId::as_str);
-    let name = if is_verified(finished) {
-        "tpp"
-    } else {
-        "shown_tpp"
+    let name = match finished.record.holds(Stage::Signature) {
+        true => "tpp",
+        false => "shown_tpp",
     };
     let operation = record.operation().map(|operation| operation.name.as_str());
     let id = finished.id.map(|id| id.to_string());
@@ -136,8 +152,4 @@ fn event(finished: &Finished<'_>, audit: &Audit, kind: Kind, reason: Option<Reas
             "upstream_status",
             finished.core.and_then(|core| core.status),
         )
-}
-
-fn is_verified(finished: &Finished<'_>) -> bool {
-    finished.record.holds(Stage::Signature)
 }

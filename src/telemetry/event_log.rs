@@ -3,11 +3,14 @@
 //! Invariant: events of other crates are not written, at any level: at `trace` they show whole headers, and no level is safe in all of
 //! their versions. Deliberately not here: the texts of events, which stand where the events happen.
 
+use super::notices::Due;
 use super::sink::LogFault;
 use super::stream::{JsonLine, LineCounts, LineStream};
+use super::subject::Subject;
 use crate::{
     clock::{Clock, LogTime},
     config::LogOutput,
+    interface::TppId,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -30,7 +33,13 @@ const TARGETS: [&str; 1] = [env!("CARGO_PKG_NAME")];
 const PANIC_WITHIN: Duration = Duration::from_secs(1);
 
 /// The log of this process. Events are global to a process, as is their subscriber.
-static LOG: OnceLock<LineStream<EventLine>> = OnceLock::new();
+static LOG: OnceLock<EventLog> = OnceLock::new();
+
+#[derive(Debug)]
+struct EventLog {
+    level: Level,
+    stream: LineStream<EventLine>,
+}
 
 /// Writes the events of this process, from `level` on, and its panics. Only the first call has an effect.
 ///
@@ -38,7 +47,7 @@ static LOG: OnceLock<LineStream<EventLine>> = OnceLock::new();
 /// The file cannot be opened, or the thread cannot start.
 pub fn write_events(level: Level, output: LogOutput) -> Result<(), LogFault> {
     let stream = LineStream::open("event-log", output)?;
-    if LOG.set(stream).is_ok() {
+    if LOG.set(EventLog { level, stream }).is_ok() {
         let subscriber = registry().with(EventLayer { level });
         // It fails only if there is a subscriber already.
         let _ = tracing::subscriber::set_global_default(subscriber);
@@ -54,24 +63,42 @@ pub fn write_events(level: Level, output: LogOutput) -> Result<(), LogFault> {
 
 /// Waits until the events so far are written. False on a timeout.
 pub fn flush_events(within: Duration) -> bool {
-    LOG.get().is_none_or(|log| log.flush(within))
+    LOG.get().is_none_or(|log| log.stream.flush(within))
+}
+
+/// Whether events of this level are written.
+pub(super) fn writes(level: Level) -> bool {
+    LOG.get().is_some_and(|log| level <= log.level)
+}
+
+/// Says what was left out: these events, of which those that cannot be said are returned, and lines that were dropped.
+pub(super) fn say_left_out(due: Vec<Due>, is_end: bool) -> Vec<Due> {
+    let Some(EventLog { stream, .. }) = LOG.get() else {
+        return due;
+    };
+    let at = Clock::System.log_time();
+    stream.say_dropped(is_end, at);
+    let unsaid = due
+        .into_iter()
+        .filter(|(cause, subject, omitted)| !stream.say(cause, subject, *omitted, at));
+    unsaid.collect()
 }
 
 /// Opens the file of the events by its name again.
 pub(super) fn reopen() {
     if let Some(log) = LOG.get() {
-        log.reopen();
+        log.stream.reopen();
     }
 }
 
 /// The numbers of lines since the start.
 pub(super) fn counts() -> LineCounts {
-    LOG.get().map(LineStream::counts).unwrap_or_default()
+    LOG.get().map(|log| log.stream.counts()).unwrap_or_default()
 }
 
 /// Why the last events could not be written.
 pub(super) fn fault() -> Option<String> {
-    LOG.get().and_then(LineStream::fault)
+    LOG.get().and_then(|log| log.stream.fault())
 }
 
 /// Passes the gateway's own events on.
@@ -108,7 +135,8 @@ impl<S: Subscriber> Layer<S> for EventLayer {
 
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         if let Some(log) = LOG.get() {
-            log.write(EventLine::of(event, Clock::System.log_time()));
+            log.stream
+                .write(EventLine::of(event, Clock::System.log_time()));
         }
     }
 }
@@ -151,6 +179,13 @@ impl JsonLine for EventLine {
     fn append_to(&self, text: &mut Vec<u8>) {
         // Serialising into a Vec cannot fail; if it did, a reader would skip the line.
         let _ = serde_json::to_writer(text, self);
+    }
+
+    /// The TPP that the event names, or the gateway.
+    fn subject(&self) -> Subject {
+        let tpp = self.fields.get("tpp").and_then(Value::as_str);
+        tpp.and_then(TppId::parse)
+            .map_or(Subject::Gateway, Subject::Tpp)
     }
 }
 

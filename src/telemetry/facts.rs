@@ -1,5 +1,6 @@
 //! The facts that telemetry takes: of a request that has ended, of the configuration in use, and of the gateway at a scrape.
 
+use super::subject::Subject;
 use crate::{
     admission::{ObservableCheck, Outcome, Record},
     clock::{LogTime, Timestamp},
@@ -41,6 +42,11 @@ pub struct Finished<'a> {
 }
 
 impl Finished<'_> {
+    /// Whose request it was (FWD-8).
+    pub(super) fn subject(&self) -> Subject {
+        Subject::of(self.record, self.http.caller)
+    }
+
     /// Whether the caller was sent a whole answer, if any. An answer that failed after its head has no second one of the gateway's.
     pub(super) const fn is_whole(&self) -> bool {
         match self.outcome {

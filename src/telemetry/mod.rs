@@ -9,7 +9,6 @@ mod document;
 mod labels;
 #[cfg(test)]
 mod series;
-mod shares;
 mod table;
 
 // Making metrics, and writing their samples.
@@ -19,6 +18,13 @@ mod samples;
 
 // The facts that telemetry takes.
 mod facts;
+
+// Whose evidence it is, and the share of each.
+mod notices;
+mod reserve;
+mod sampling;
+mod shares;
+mod subject;
 
 // Metrics that count by themselves.
 mod edge;
@@ -42,6 +48,7 @@ mod upstreams;
 mod access;
 mod audited;
 mod event_log;
+mod left_out;
 mod object;
 mod sink;
 mod stream;
@@ -56,6 +63,7 @@ pub use facts::{ConfigurationFacts, CoreTook, EndpointFacts, Finished, HttpFacts
 pub use handles::Handles;
 pub use sink::{LogFault, try_log};
 pub use stream::LAST_WITHIN;
+pub use subject::Subject;
 
 use crate::{
     audit::{Audit, AuditEvent},
@@ -65,10 +73,12 @@ use crate::{
 use audited::RefusalRecords;
 use edge::EdgeMetrics;
 use events::EventMetrics;
+use notices::Notices;
 use registry::Registrar;
 use reload::ReloadMetrics;
 use requests::RequestMetrics;
 use std::{net::IpAddr, time::Duration};
+use tracing::Level;
 
 /// Metrics and access log of one gateway.
 #[derive(Debug)]
@@ -82,10 +92,13 @@ pub struct Telemetry {
     access: Option<AccessLog>,
     audit: Audit,
     refusals: RefusalRecords,
+    /// The events that callers cause, and the lines without a request of theirs.
+    notices: Notices,
+    lines: Notices,
     folders: WrittenFolders,
 }
 
-/// What was left out of the audit is said before the audit is closed.
+/// What was left out is said before the audit and the logs are closed.
 impl Drop for Telemetry {
     fn drop(&mut self) {
         self.say_left_out(true);
@@ -107,6 +120,8 @@ impl Telemetry {
             access,
             audit: Audit::default(),
             refusals: RefusalRecords::default(),
+            notices: Notices::default(),
+            lines: Notices::default(),
             folders: WrittenFolders::default(),
             events,
             registrar,
@@ -167,11 +182,30 @@ impl Telemetry {
         self.refusals.record_call(&self.audit, caller, event);
     }
 
-    /// Says in the audit what was left out of it, of the subjects for which a minute has passed; of all at the end of the process (FWD-8).
-    /// Call this regularly, outside the request path.
+    /// Whether an event of this level that the subject causes is written: of one cause few in a minute. Others are counted as left out.
+    pub fn has_event(&self, level: Level, cause: &'static str, subject: Subject) -> bool {
+        event_log::writes(level) && self.notices.take(cause, subject)
+    }
+
+    /// The same of a line of the access log, of a refusal below HTTP.
+    pub fn has_line(&self, cause: &'static str, subject: Subject) -> bool {
+        self.lines.take(cause, subject)
+    }
+
+    /// Says in the audit and in both logs what was left out, of the subjects for which a minute has passed; of all at the end of the process
+    /// (FWD-8). Call this regularly, outside the request path.
     pub fn say_left_out(&self, is_end: bool) {
         if self.audit.is_on() {
             self.refusals.say_left_out(&self.audit, is_end);
+        }
+        for due in event_log::say_left_out(self.notices.due(is_end), is_end) {
+            self.notices.put_back(due);
+        }
+        if let Some(access) = &self.access {
+            let at = Clock::System.log_time();
+            for due in access.say_left_out(self.lines.due(is_end), is_end, at) {
+                self.lines.put_back(due);
+            }
         }
     }
 

@@ -1,44 +1,29 @@
-//! Shares of the evidence (FWD-8): each subject has places of its own for records in every second, and a few more that all share.
+//! Shares of the evidence (FWD-8): each subject has places of its own for records in every second or minute, and a few more that all share.
 //!
 //! Invariants: the noise of one subject takes no place of another; the memory is bounded; and a record that found no place is counted for
 //! its subject, until one record a minute says how many there were. Deliberately not here: the records.
 
-use crate::{clock::Stopwatch, interface::TppId};
+use super::subject::{Subject, TPPS};
+use crate::clock::Stopwatch;
 use std::{
     collections::HashMap,
-    hash::{BuildHasher, RandomState},
-    net::IpAddr,
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-/// The most verified TPPs with a share of their own; more have one together.
-const TPPS: usize = 1_024;
-
-/// The shares of unverified callers, by a keyed hash of their network, so that nobody chooses whose share is his.
-const NETWORKS: u64 = 256;
-
 /// A subject says at most once in this time what was left out of it, and is forgotten when it was silent for as long.
-const SAID_EVERY: Duration = Duration::from_secs(60);
+pub(super) const SAID_EVERY: Duration = Duration::from_secs(60);
 
-const SECOND: Duration = Duration::from_secs(1);
+/// What was left out is looked for at most once in this time.
+const LOOKED_EVERY: Duration = Duration::from_secs(1);
 
-/// Whose records are counted together.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Subject {
-    /// A TPP whose signature has verified.
-    Tpp(TppId),
-    /// The verified TPPs beyond those with a share of their own.
-    OtherTpps,
-    /// Callers from some networks.
-    Network(u64),
-}
-
-/// The places of each subject in a second, and those that all subjects of the kind share.
+/// The places of each subject, and those that all subjects of the kind share.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Most {
     pub(super) own: u32,
     pub(super) common: u32,
+    /// The time after which the places are free again.
+    pub(super) within: Duration,
 }
 
 /// The records of one kind.
@@ -46,7 +31,6 @@ pub(super) struct Most {
 pub(super) struct Shares {
     most: Most,
     held: Mutex<Held>,
-    hasher: RandomState,
 }
 
 #[derive(Debug)]
@@ -54,6 +38,8 @@ struct Held {
     of: HashMap<Subject, Share>,
     common: Window,
     looked: Stopwatch,
+    /// Since when records wait too long for their place to be free again.
+    crowded: Option<Stopwatch>,
 }
 
 #[derive(Debug)]
@@ -64,7 +50,7 @@ struct Share {
     said: Stopwatch,
 }
 
-/// The places that are taken in a second.
+/// The places that are taken within a time.
 #[derive(Debug)]
 struct Window {
     since: Stopwatch,
@@ -79,8 +65,10 @@ impl Window {
         }
     }
 
-    fn take(&mut self, most: u32) -> bool {
-        if self.since.elapsed() >= SECOND {
+    /// Takes one of `most` places, which are free again after `within`: in a crowd of this age only once.
+    fn take(&mut self, most: u32, within: Duration, crowd: Option<Duration>) -> bool {
+        let age = self.since.elapsed();
+        if age >= within && crowd.is_none_or(|crowd| age > crowd) {
             *self = Self::start();
         }
         let has_place = self.taken < most;
@@ -95,42 +83,47 @@ impl Shares {
             of: HashMap::new(),
             common: Window::start(),
             looked: Stopwatch::start(),
+            crowded: None,
         };
         Self {
             most,
             held: Mutex::new(held),
-            hasher: RandomState::new(),
         }
     }
 
-    /// Takes a place for a record of an unverified caller.
-    pub(super) fn take_of_network(&self, address: Option<IpAddr>) -> bool {
-        self.take(self.network(address))
-    }
-
-    /// The subject of callers from this network: an IPv4 address, or a /64 of IPv6.
-    fn network(&self, address: Option<IpAddr>) -> Subject {
-        let network = address.map(|address| match address.to_canonical() {
-            IpAddr::V4(address) => u128::from(address.to_bits()),
-            IpAddr::V6(address) => address.to_bits() >> 64 << 64,
-        });
-        Subject::Network(self.hasher.hash_one(network) % NETWORKS)
-    }
-
-    /// Takes a place for a record of this subject. False if it has none in this second: then the record is counted as left out.
+    /// Takes a place for a record of this subject. False if it has none: then the record is counted as left out.
     pub(super) fn take(&self, subject: Subject) -> bool {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let Held { of, common, .. } = &mut *held;
+        self.take_in(false, subject)
+    }
+
+    /// Does so where so many records may wait for the disk that they are a crowd: until they are written, each subject has its places once
+    /// more, and not in every second.
+    pub(super) fn take_in(&self, is_crowd: bool, subject: Subject) -> bool {
+        let mut held = self.held();
+        let Held {
+            of,
+            common,
+            crowded,
+            ..
+        } = &mut *held;
+        let crowd = match is_crowd {
+            true => Some(crowded.get_or_insert_with(Stopwatch::start).elapsed()),
+            false => {
+                *crowded = None;
+                None
+            }
+        };
         let subject = match subject {
             Subject::Tpp(_) if !of.contains_key(&subject) && !has_room(of) => Subject::OtherTpps,
             subject => subject,
         };
-        let share = of.entry(subject).or_insert_with(|| Share {
-            window: Window::start(),
-            omitted: 0,
-            said: Stopwatch::start(),
-        });
-        if share.window.take(self.most.own) || common.take(self.most.common) {
+        let share = share(of, subject);
+        let Most {
+            own,
+            common: in_common,
+            within,
+        } = self.most;
+        if share.window.take(own, within, crowd) || common.take(in_common, within, crowd) {
             return true;
         }
         if share.omitted == 0 && share.said.elapsed() >= SAID_EVERY {
@@ -140,11 +133,18 @@ impl Shares {
         false
     }
 
+    /// Frees all places: the records are written.
+    pub(super) fn free(&self) {
+        for share in self.held().of.values_mut() {
+            share.window = Window::start();
+        }
+    }
+
     /// The subjects whose left-out records are to be said now, with their number; all of them at the end of the process. At most one look in a
     /// second costs more than a comparison.
     pub(super) fn due(&self, is_end: bool) -> Vec<(Subject, u64)> {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        if !is_end && held.looked.elapsed() < SECOND {
+        let mut held = self.held();
+        if !is_end && held.looked.elapsed() < LOOKED_EVERY {
             return Vec::new();
         }
         held.looked = Stopwatch::start();
@@ -157,6 +157,25 @@ impl Shares {
         }
         due
     }
+
+    /// Counts these as left out again: they could not be said.
+    pub(super) fn put_back(&self, subject: Subject, omitted: u64) {
+        let mut held = self.held();
+        let share = share(&mut held.of, subject);
+        share.omitted = share.omitted.saturating_add(omitted);
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn share(of: &mut HashMap<Subject, Share>, subject: Subject) -> &mut Share {
+    of.entry(subject).or_insert_with(|| Share {
+        window: Window::start(),
+        omitted: 0,
+        said: Stopwatch::start(),
+    })
 }
 
 /// Whether another TPP can have a share: those that were silent are forgotten.
@@ -173,6 +192,18 @@ fn has_room(of: &mut HashMap<Subject, Share>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{interface::TppId, telemetry::subject::NETWORKS};
+    use std::net::IpAddr;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn shares(own: u32, common: u32) -> Shares {
+        Shares::new(Most {
+            own,
+            common,
+            within: SECOND,
+        })
+    }
 
     fn tpp(number: usize) -> Subject {
         Subject::Tpp(TppId::parse(&format!("PSDNO-FSA-{number}")).unwrap())
@@ -181,7 +212,7 @@ mod tests {
     /// FWD-8: however much one asks for, another has its places, also when all common ones are taken; and what is left out is counted.
     #[test]
     fn the_noise_of_one_takes_no_place_of_another() {
-        let shares = Shares::new(Most { own: 4, common: 50 });
+        let shares = shares(4, 50);
         let mut kept = 0_u64;
         for _ in 0..2_000 {
             kept += u64::from(shares.take(tpp(1)));
@@ -191,22 +222,41 @@ mod tests {
         assert_eq!(left.get(&tpp(1)), Some(&(2_000 - kept)));
         assert_eq!(left.get(&tpp(2)), None);
         assert!(shares.due(true).is_empty(), "said once");
+        shares.put_back(tpp(2), 3);
+        assert_eq!(shares.due(true), [(tpp(2), 3)]);
+        shares.free();
+        assert!((0..4).all(|_| shares.take(tpp(1))));
+    }
+
+    /// FWD-8: while the disk takes nothing, the noise of one leaves each other one its places, also where it had used them before.
+    #[cfg(feature = "sandbox")]
+    #[tokio::test(start_paused = true)]
+    async fn a_crowd_leaves_each_its_places_once() {
+        let shares = shares(2, 0);
+        assert!(shares.take(tpp(2)) && shares.take(tpp(2)) && !shares.take(tpp(2)));
+        tokio::time::advance(2 * SECOND).await;
+        let of_noise = (0..100).filter(|_| shares.take_in(true, tpp(1))).count();
+        tokio::time::advance(2 * SECOND).await;
+        assert_eq!(of_noise, 2);
+        assert!(!shares.take_in(true, tpp(1)));
+        let of_other = (0..9).filter(|_| shares.take_in(true, tpp(2))).count();
+        tokio::time::advance(2 * SECOND).await;
+        assert_eq!(of_other, 2);
+        assert!(!shares.take_in(true, tpp(2)));
+        assert!(shares.take(tpp(1)) && shares.take(tpp(2)));
     }
 
     #[test]
     fn memory_is_bounded_and_the_last_have_a_share_together() {
-        let shares = Shares::new(Most { own: 1, common: 0 });
+        let shares = shares(1, 0);
         for number in 0..3 * TPPS {
             shares.take(tpp(number));
         }
         let address = |number: u32| Some(IpAddr::from(number.to_be_bytes()));
         for number in 0..10_000 {
-            shares.take(shares.network(address(number)));
+            shares.take(Subject::network(address(number)));
         }
-        let held = shares.held.lock().unwrap().of.len();
-        assert_eq!(held, TPPS + 1 + usize::try_from(NETWORKS).unwrap());
-        let of = |text: &str| shares.network(Some(text.parse().unwrap()));
-        assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:1"));
-        assert_eq!(of("::ffff:192.0.2.1"), of("192.0.2.1"));
+        let held = shares.held().of.len();
+        assert_eq!(held, TPPS + 1 + NETWORKS);
     }
 }

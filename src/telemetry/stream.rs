@@ -1,10 +1,18 @@
 //! A stream of log lines: a bounded queue, and the thread that writes its lines in batches.
 //!
-//! Invariants: the sender never waits; each line is written, dropped or failed, and is counted as one of them. Deliberately not here: the
-//! members of a line.
+//! Invariants: the sender never waits; each line is written, dropped or failed, and is counted as one of them; and where the queue is full,
+//! the lines of one subject drop none of another ([`super::reserve`]). Deliberately not here: the members of a line.
 
-use super::sink::{LogFault, Sink};
-use crate::{clock::Stopwatch, config::LogOutput};
+use super::{
+    left_out::{self, LeftOut},
+    reserve::Reserve,
+    sink::{LogFault, Sink},
+    subject::Subject,
+};
+use crate::{
+    clock::{LogTime, Stopwatch},
+    config::LogOutput,
+};
 use std::{
     io,
     sync::{
@@ -32,13 +40,16 @@ const RETRY: Duration = Duration::from_millis(5);
 pub(super) trait JsonLine: Send + 'static {
     /// Appends the line to a text, without its end.
     fn append_to(&self, text: &mut Vec<u8>);
+
+    /// Whose line it is (FWD-8).
+    fn subject(&self) -> Subject;
 }
 
 /// A stream of lines of one kind.
 #[derive(Debug)]
 pub(super) struct LineStream<L> {
     queue: SyncSender<Entry<L>>,
-    shared: Arc<Shared>,
+    shared: Arc<Shared<L>>,
 }
 
 /// The numbers of lines by their fate.
@@ -46,21 +57,36 @@ pub(super) struct LineStream<L> {
 pub(super) struct LineCounts {
     /// Written.
     pub(super) written: u64,
-    /// Dropped, because the queue was full.
+    /// Dropped, because the queue was full, and the places of their subject beside it.
     pub(super) dropped: u64,
     /// Refused by the destination, such as a full disk.
     pub(super) failed: u64,
 }
 
 /// The parts that the thread shares with the senders.
-#[derive(Debug, Default)]
-struct Shared {
+#[derive(Debug)]
+struct Shared<L> {
     written: AtomicU64,
     dropped: AtomicU64,
     failed: AtomicU64,
     /// The failure of the last write, or of the last attempt to open the file again.
     fault: Mutex<Option<String>>,
     reopen: AtomicBool,
+    /// The lines for which the queue has no place.
+    reserve: Reserve<L>,
+}
+
+impl<L> Default for Shared<L> {
+    fn default() -> Self {
+        Self {
+            written: AtomicU64::default(),
+            dropped: AtomicU64::default(),
+            failed: AtomicU64::default(),
+            fault: Mutex::default(),
+            reopen: AtomicBool::default(),
+            reserve: Reserve::default(),
+        }
+    }
 }
 
 /// An entry of the writer's queue.
@@ -71,6 +97,7 @@ struct Shared {
 )]
 enum Entry<L> {
     Line(L),
+    LeftOut(LeftOut),
     /// The sender of this entry waits; the writer drops it once all lines before it are written.
     Flush {
         _until: SyncSender<()>,
@@ -99,10 +126,50 @@ impl<L: JsonLine> LineStream<L> {
         Ok(Self { queue, shared })
     }
 
-    /// Enqueues a line. If there is no place, the line is dropped and counted.
+    /// Enqueues a line. If neither the queue nor its subject has a place, the line is dropped and counted.
     pub(super) fn write(&self, line: L) {
-        if self.queue.try_send(Entry::Line(line)).is_err() {
+        if let Err(TrySendError::Full(entry) | TrySendError::Disconnected(entry)) =
+            self.queue.try_send(Entry::Line(line))
+        {
+            self.keep(entry);
+        }
+    }
+
+    #[cold]
+    fn keep(&self, entry: Entry<L>) {
+        let is_kept = match entry {
+            Entry::Line(line) => self.shared.reserve.keep(line.subject(), line),
+            Entry::LeftOut(_) | Entry::Flush { .. } | Entry::Wake => false,
+        };
+        if !is_kept {
             self.shared.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Enqueues a line that says what was left out. False if there is no place.
+    pub(super) fn say(
+        &self,
+        of: &'static str,
+        subject: &Subject,
+        omitted: u64,
+        at: LogTime,
+    ) -> bool {
+        let line = LeftOut {
+            at,
+            of,
+            subject: subject.clone(),
+            omitted,
+        };
+        self.queue.try_send(Entry::LeftOut(line)).is_ok()
+    }
+
+    /// Says which lines were dropped, of the subjects for which a minute has passed; of all at the end of the process (FWD-8).
+    pub(super) fn say_dropped(&self, is_end: bool, at: LogTime) {
+        let shares = self.shared.reserve.shares();
+        for (subject, omitted) in shares.due(is_end) {
+            if !self.say(left_out::QUEUE, &subject, omitted, at) {
+                shares.put_back(subject, omitted);
+            }
         }
     }
 
@@ -158,14 +225,14 @@ impl<L> Drop for LineStream<L> {
 }
 
 /// The thread that writes.
-struct Writer {
+struct Writer<L> {
     sink: Sink,
-    shared: Arc<Shared>,
+    shared: Arc<Shared<L>>,
 }
 
-impl Writer {
+impl<L: JsonLine> Writer<L> {
     /// Writes lines in batches, until the stream is dropped.
-    fn run<L: JsonLine>(mut self, entries: &Receiver<Entry<L>>) {
+    fn run(mut self, entries: &Receiver<Entry<L>>) {
         let mut text = Vec::new();
         while let Ok(first) = entries.recv() {
             std::thread::sleep(GATHER);
@@ -177,9 +244,19 @@ impl Writer {
                         text.push(b'\n');
                         count = count.saturating_add(1);
                     }
+                    Entry::LeftOut(line) => {
+                        line.append_to(&mut text);
+                        text.push(b'\n');
+                        count = count.saturating_add(1);
+                    }
                     flush @ Entry::Flush { .. } => flushes.push(flush),
                     Entry::Wake => {}
                 }
+            }
+            for line in self.shared.reserve.take() {
+                line.append_to(&mut text);
+                text.push(b'\n');
+                count = count.saturating_add(1);
             }
             if self.shared.reopen.swap(false, Ordering::AcqRel) {
                 // Whether lines can be written again, the next one shows.
@@ -218,12 +295,70 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
+    use crate::telemetry::reserve::OWN;
+    use std::{collections::HashMap, fs, fs::File, io::Read};
 
     impl JsonLine for &'static str {
         fn append_to(&self, text: &mut Vec<u8>) {
             text.extend_from_slice(self.as_bytes());
         }
+
+        fn subject(&self) -> Subject {
+            Subject::Network(self.len())
+        }
+    }
+
+    /// FWD-8: a reader takes nothing while one subject fills the queue: the lines of another are all written, and a line says how many were
+    /// dropped of the first.
+    #[test]
+    fn the_noise_of_one_drops_no_line_of_another() {
+        const NOISE: &str =
+            "{\"noise\":\"..........................................................\"}";
+        const QUIET: &str = "{}";
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("fifo");
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        // Both ends, so that opening waits for nobody.
+        let mut reader = File::options().read(true).write(true).open(&fifo).unwrap();
+        let stream = LineStream::open("stuck", LogOutput::File(fifo)).unwrap();
+        let mut sent = 0_u64;
+        // More than the pipe, the batch that the writer has and the queue take.
+        while stream.counts().dropped < 100 {
+            stream.write(NOISE);
+            sent += 1;
+        }
+        for _ in 0..OWN {
+            stream.write(QUIET);
+        }
+        let dropped = stream.counts().dropped;
+        assert_eq!(dropped, 100, "no line of the quiet one");
+        stream.say_dropped(true, LogTime::from_unix_milliseconds(0));
+        let mut lines = HashMap::<String, u64>::new();
+        let mut text = String::new();
+        let (mut bytes, mut left_out) = (vec![0; 64 * 1024], None);
+        while lines.values().sum::<u64>() < sent - dropped + u64::from(OWN) || left_out.is_none() {
+            if left_out.is_none() {
+                // The queue has places again at some time.
+                stream.say_dropped(true, LogTime::from_unix_milliseconds(0));
+            }
+            let count = reader.read(&mut bytes).unwrap();
+            text.push_str(std::str::from_utf8(&bytes[..count]).unwrap());
+            while let Some((line, rest)) = text.split_once('\n') {
+                match line.contains("left-out") {
+                    true => left_out = Some(line.to_owned()),
+                    false => *lines.entry(line.to_owned()).or_default() += 1,
+                }
+                text = rest.to_owned();
+            }
+        }
+        assert_eq!(lines.get(QUIET), Some(&u64::from(OWN)));
+        let left_out = left_out.unwrap();
+        let expected = format!(
+            "\"of\":\"queue\",\"network\":{},\"omitted\":100",
+            NOISE.len()
+        );
+        assert!(left_out.contains(&expected), "{left_out}");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::{
     digests::{Digest, Digests, sha256},
     judgement,
 };
-use crate::clock::Timestamp;
+use crate::{clock::Timestamp, interface::TppId};
 use moka::sync::Cache;
 use std::{
     collections::HashSet,
@@ -292,6 +292,12 @@ impl CertificateSlot {
     pub fn is_empty(&self) -> bool {
         let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         held.is_none()
+    }
+
+    /// The TPP whose signature on the connection has verified last.
+    pub fn tpp(&self) -> Option<TppId> {
+        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        held.as_ref().map(|held| held.certificate.tpp_id().clone())
     }
 
     /// The certificate by which a signature on the connection has verified last, if it is the one that is presented.

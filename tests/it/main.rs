@@ -128,6 +128,9 @@ mod telemetry;
 /// docs/audit.md.
 mod audit;
 
+/// FWD-8: the evidence of each subject.
+mod evidence;
+
 /// `portvakt report`.
 mod report;
 

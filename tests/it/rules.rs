@@ -24,10 +24,6 @@ const PARTLY: &[(&str, &str)] = &[
         "ERR-8",
         "the JSON body where the HTTP/2 library or pingora refuses a stream by itself",
     ),
-    (
-        "FWD-8",
-        "shares of events and of the samples of the access log",
-    ),
     ("CRT-8", "bundles of EU trusted lists"),
     ("SCA-19", "bindings that move with a TPP's new identity"),
     (

@@ -1,10 +1,11 @@
-//! Reports inner addresses to the operator: each is counted, and at most one per minute is logged.
+//! Reports inner addresses to the operator: each is counted, and of the answers to one TPP a few per minute are logged (FWD-8).
 
-use crate::{clock::Timestamp, interface::operations::Operation, telemetry::Telemetry};
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use crate::{
+    interface::operations::Operation,
+    telemetry::{Subject, Telemetry},
 };
+use std::sync::Arc;
+use tracing::Level;
 
 /// The position of an inner address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,30 +57,25 @@ impl AddressAction {
 #[derive(Debug)]
 pub(in crate::gateway) struct AddressReport {
     telemetry: Arc<Telemetry>,
-    /// The minute of the last log line.
-    logged: AtomicU64,
 }
 
 impl AddressReport {
     pub(in crate::gateway) const fn new(telemetry: Arc<Telemetry>) -> Self {
-        Self {
-            telemetry,
-            logged: AtomicU64::new(0),
-        }
+        Self { telemetry }
     }
 
-    /// Counts an inner address in an answer, and logs it if this minute has no line yet.
+    /// Counts an inner address in an answer to this subject, and logs it if the subject has a place for it.
     pub(in crate::gateway) fn report(
         &self,
         place: AddressPlace,
         action: AddressAction,
         operation: Option<&Operation>,
-        now: Timestamp,
+        subject: Subject,
     ) {
         let (place, done) = (place.name(), action.name());
         self.telemetry.inner_address(place, done);
-        let minute = now.unix() / 60;
-        if self.logged.swap(minute, Ordering::Relaxed) != minute {
+        let cause = "inner-address";
+        if self.telemetry.has_event(Level::WARN, cause, subject) {
             let operation = operation.map(|operation| operation.name.as_str());
             tracing::warn!(
                 operation,

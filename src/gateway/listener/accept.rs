@@ -6,13 +6,15 @@
 use super::{
     client::ClientConnection,
     limit::{ConnectionLimit, Place},
-    notice::NoticeLimit,
     origin::{ConnectionPeer, Origin},
     socket::Socket,
     stream::{ClientStream, Shared},
 };
 use crate::{
-    config::Proxies, gateway::overload::Stranger, in_use::Current, telemetry::Telemetry,
+    config::Proxies,
+    gateway::overload::Stranger,
+    in_use::Current,
+    telemetry::{Subject, Telemetry},
     trust::ClientChain,
 };
 use async_trait::async_trait;
@@ -37,6 +39,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
+use tracing::Level;
 
 /// The delay before another attempt to accept a connection when no file descriptors are left.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -63,7 +66,6 @@ pub(in crate::gateway) struct PublicListener<A> {
     limit: Arc<ConnectionLimit>,
     shared: Arc<Shared>,
     proxies: Arc<Proxies>,
-    notices: Arc<NoticeLimit>,
     current: Arc<Current>,
     open: watch::Receiver<bool>,
     accepting: Arc<AtomicBool>,
@@ -91,7 +93,6 @@ impl<A: ServerApp + Send + Sync + 'static> PublicListener<A> {
             ),
             shared: Arc::new(shared),
             proxies,
-            notices: Arc::default(),
             current,
             open: socket.open,
             accepting: socket.accepting,
@@ -110,9 +111,10 @@ impl<A: ServerApp + Send + Sync + 'static> PublicListener<A> {
                 yield_now().await;
             }
             Err(error) => {
-                self.notices.warn(|unsaid| {
-                    tracing::error!(%error, unsaid, "a connection cannot be accepted");
-                });
+                let telemetry = &self.shared.telemetry;
+                if telemetry.has_event(Level::ERROR, "accept", Subject::Gateway) {
+                    tracing::error!(%error, "a connection cannot be accepted");
+                }
                 // Other errors concern only one connection.
                 if matches!(error.raw_os_error(), Some(23 | 24)) {
                     sleep(PAUSE).await;
@@ -151,7 +153,6 @@ impl<A: ServerApp + Send + Sync + 'static> PublicListener<A> {
             acceptor: self.acceptor.clone(),
             app: Arc::clone(&self.app),
             shared: Arc::clone(&self.shared),
-            notices: Arc::clone(&self.notices),
             shutdown: shutdown.clone(),
         };
         tokio::spawn(connecting.run(stream, peer, place));
@@ -208,7 +209,7 @@ impl<A: ServerApp + Send + Sync + 'static> Service for PublicListener<A> {
     }
 }
 
-/// Removes idle callers' rates and floods periodically, which bounds their memory, and says what the audit has left out. Never returns.
+/// Removes idle callers' rates and floods periodically, which bounds their memory, and says what was left out of the audit and the logs. Never returns.
 async fn forget_callers(current: &Current, limit: &ConnectionLimit, telemetry: &Telemetry) {
     loop {
         sleep(FORGET_EVERY).await;
@@ -225,7 +226,6 @@ struct Connecting<A> {
     acceptor: TlsAcceptor,
     app: Arc<A>,
     shared: Arc<Shared>,
-    notices: Arc<NoticeLimit>,
     shutdown: ShutdownWatch,
 }
 
@@ -260,6 +260,7 @@ impl<A: ServerApp + Send + Sync + 'static> Connecting<A> {
         let telemetry = &self.shared.telemetry;
         let time = self.shared.limits.handshake_timeout;
         let mut socket = Socket::new(stream);
+        let mut client = peer.client();
         let shaking = async {
             // A proxy that connects and closes without a byte has only checked that the gateway listens.
             if peer.is_proxy() && !socket.has_begun().await {
@@ -267,6 +268,7 @@ impl<A: ServerApp + Send + Sync + 'static> Connecting<A> {
             }
             let named = peer.read_client(&mut socket).await;
             let named = named.map_err(|error| ("bad_proxy_header", error))?;
+            client = named.or(client);
             let Some(place) = self.count(place, named) else {
                 return Ok(None);
             };
@@ -289,8 +291,10 @@ impl<A: ServerApp + Send + Sync + 'static> Connecting<A> {
             }
             Ok(Err((outcome, error))) => {
                 telemetry.handshake(outcome, "none");
-                self.notices
-                    .warn(|unsaid| tracing::info!(%error, unsaid, "a TLS handshake failed"));
+                let whose = Subject::network(client.map(|client| client.ip()));
+                if telemetry.has_event(Level::INFO, "handshake", whose) {
+                    tracing::info!(%error, "a TLS handshake failed");
+                }
                 None
             }
             Err(_) => {

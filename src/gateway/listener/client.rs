@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     interface::{Reason, chunks::ChunkedBody},
+    telemetry::Subject,
     trust::{CertificateSlot, ClientChain},
 };
 use http::{HeaderMap, StatusCode};
@@ -17,7 +18,7 @@ use pingora::{
     protocols::{Digest, raw_connect::ProxyDigest},
 };
 use std::{
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     sync::{
         Arc, OnceLock,
         atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering},
@@ -90,6 +91,17 @@ impl ClientConnection {
             cut: OnceLock::new(),
             unsent: Arc::default(),
         }
+    }
+
+    /// The address that the connection comes from.
+    pub(super) const fn ip(&self) -> IpAddr {
+        self.origin.ip()
+    }
+
+    /// Whose connection it is (FWD-8): the TPP's whose signature has verified on it, but for a connection of a proxy, which many share.
+    pub(super) fn subject(&self) -> Subject {
+        let tpp = self.slot.tpp().filter(|_| !self.origin.is_proxy());
+        tpp.map_or_else(|| Subject::network(Some(self.ip())), Subject::Tpp)
     }
 
     /// Wraps the facts for pingora.

@@ -25,9 +25,8 @@ mod header_block;
 mod http2;
 mod unsent;
 
-// Deadlines, reports of refusals, and the limit on log lines.
+// Deadlines, and reports of refusals.
 mod deadline;
-mod notice;
 mod report;
 
 pub(super) use accept::{PublicListener, PublicSocket};

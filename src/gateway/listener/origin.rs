@@ -9,7 +9,11 @@ use crate::{
     interface::headers::forwarded::{self, ForwardedBy},
 };
 use http::HeaderMap;
-use std::{io, net::SocketAddr, sync::Arc};
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
 use tokio::io::AsyncRead;
 
 /// The address that a connection comes from.
@@ -24,6 +28,11 @@ impl Origin {
     /// Whether the address is that of a trusted proxy that writes headers: it is an HTTP server, and not the client's own connection.
     pub(super) const fn is_proxy(&self) -> bool {
         self.named_by.is_some()
+    }
+
+    /// The address of the client's connection, or of the proxy's.
+    pub(super) const fn ip(&self) -> IpAddr {
+        self.address.ip()
     }
 
     /// The client's address for a request with these headers. The port is 0 if a header names the client.

@@ -1,33 +1,28 @@
 //! Reports refusals below HTTP, which have no exchange (ERR-8): connections that were cut, and requests that the HTTP/2 library
 //! refused by itself.
 //!
-//! Invariant: each is counted, and few lines of each cause are written, because unauthenticated clients cause them. Deliberately not
-//! here: refusals that the gateway answers.
+//! Invariant: each is counted, and few lines of each cause are written of one TPP or network, because unauthenticated clients cause them
+//! (FWD-8). Deliberately not here: refusals that the gateway answers.
 
 use super::{
+    client::ClientConnection,
     frames::{Cut, LibraryRefusal},
-    notice::NoticeLimit,
 };
 use crate::{
     admission::{Outcome, Record},
     clock::Clock,
     in_use::Current,
     interface::Reason,
-    telemetry::{Finished, HttpFacts, Telemetry},
+    telemetry::{Finished, HttpFacts, Subject, Telemetry},
 };
-use std::{
-    collections::HashMap,
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{fmt, sync::Arc};
+use tracing::Level;
 
 /// Reports to telemetry.
 pub(super) struct Reports {
     telemetry: Arc<Telemetry>,
     current: Arc<Current>,
     clock: Clock,
-    /// By cause.
-    lines: Mutex<HashMap<&'static str, Arc<NoticeLimit>>>,
 }
 
 impl fmt::Debug for Reports {
@@ -43,67 +38,74 @@ impl Reports {
             telemetry,
             current,
             clock,
-            lines: Mutex::default(),
         }
     }
 
-    /// Reports the end of a connection.
-    pub(super) fn cut(&self, cut: Cut) {
+    /// Reports the end of this client's connection.
+    pub(super) fn cut(&self, cut: Cut, client: Option<&ClientConnection>) {
         self.telemetry.cut(cut.label());
         match cut.reason() {
-            Some(reason) => self.refused(reason, None, cut.label()),
-            None => self.ended(cut.label()),
+            Some(reason) => self.refused(reason, None, cut.label(), client),
+            None => self.ended(cut.label(), client),
         }
     }
 
     /// Reports a refusal by the HTTP/2 library.
-    pub(super) fn refused_by_library(&self, refusal: LibraryRefusal) {
+    pub(super) fn refused_by_library(
+        &self,
+        refusal: LibraryRefusal,
+        client: Option<&ClientConnection>,
+    ) {
         self.telemetry.cut(refusal.label());
         match refusal.reason() {
-            Some(reason) => self.refused(reason, refusal.status(), refusal.label()),
-            None => self.ended(refusal.label()),
+            Some(reason) => self.refused(reason, refusal.status(), refusal.label(), client),
+            None => self.ended(refusal.label(), client),
         }
     }
 
     /// Reports what ends no request, or requests with lines of their own.
-    fn ended(&self, cause: &'static str) {
-        self.limit(cause)
-            .warn(|unsaid| tracing::info!(cause, unsaid, "a connection or a stream was ended"));
-    }
-
-    /// The limit on lines of this cause.
-    fn limit(&self, cause: &'static str) -> Arc<NoticeLimit> {
-        let mut limits = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(limits.entry(cause).or_default())
-    }
-
-    /// Counts a refused request, and writes its line if the limit allows it.
-    fn refused(&self, reason: Reason, status: Option<u16>, cause: &'static str) {
-        let mut is_written = false;
-        self.limit(cause).warn(|unsaid| {
-            is_written = true;
-            let operator = match unsaid {
-                0 => cause.to_owned(),
-                more => format!("{cause}; {more} lines before it were not written"),
-            };
-            let finished = Finished {
-                record: &Record::open(),
-                outcome: Outcome::Refused(reason),
-                status,
-                id: None,
-                request_id: None,
-                trace: None,
-                http: HttpFacts::default(),
-                operator: Some(&operator),
-                core: None,
-                is_audited: false,
-                at: self.clock.log_time(),
-            };
-            self.telemetry.request_begun();
-            self.telemetry.take(&self.current.load().handles, finished);
-        });
-        if !is_written {
-            self.telemetry.refused_by_http(reason);
+    fn ended(&self, cause: &'static str, client: Option<&ClientConnection>) {
+        if self
+            .telemetry
+            .has_event(Level::INFO, cause, subject(client))
+        {
+            tracing::info!(cause, "a connection or a stream was ended");
         }
     }
+
+    /// Counts a refused request, and writes its line if its subject has a place for one.
+    fn refused(
+        &self,
+        reason: Reason,
+        status: Option<u16>,
+        cause: &'static str,
+        client: Option<&ClientConnection>,
+    ) {
+        if !self.telemetry.has_line(cause, subject(client)) {
+            return self.telemetry.refused_by_http(reason);
+        }
+        let finished = Finished {
+            record: &Record::open(),
+            outcome: Outcome::Refused(reason),
+            status,
+            id: None,
+            request_id: None,
+            trace: None,
+            http: HttpFacts {
+                caller: client.map(ClientConnection::ip),
+                ..HttpFacts::default()
+            },
+            operator: Some(cause),
+            core: None,
+            is_audited: false,
+            at: self.clock.log_time(),
+        };
+        self.telemetry.request_begun();
+        self.telemetry.take(&self.current.load().handles, finished);
+    }
+}
+
+/// Whose connection it is.
+fn subject(client: Option<&ClientConnection>) -> Subject {
+    client.map_or_else(|| Subject::network(None), ClientConnection::subject)
 }

@@ -68,7 +68,8 @@ pub(super) fn read(line: &[u8]) -> Result<LogLine, UnknownCheck> {
             LogLine::Unreadable
         });
     };
-    if value.get("kind").and_then(Value::as_str) == Some("event") {
+    let kind = value.get("kind").and_then(Value::as_str);
+    if matches!(kind, Some("event" | "left-out")) {
         return Ok(LogLine::Other);
     }
     Ok(request(&value)?.map_or(LogLine::Unreadable, LogLine::Request))

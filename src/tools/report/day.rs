@@ -107,8 +107,11 @@ impl Days {
     /// Counts a line; `None` if it is no line of an access log.
     pub(super) fn add(&mut self, line: &[u8]) -> Option<()> {
         let line: Value = serde_json::from_slice(line).ok()?;
-        if line.get("kind")?.as_str()? != "access" {
-            return None;
+        match line.get("kind")?.as_str()? {
+            "access" => {}
+            // It says how many lines there are not, and each of the others stands for its share of them.
+            "left-out" => return Some(()),
+            _ => return None,
         }
         let ended: Timestamp = line.get("time")?.as_str()?.parse().ok()?;
         let text = |name: &str| line.get(name).and_then(Value::as_str);

@@ -6,7 +6,7 @@ use super::{
     h1::{Connection, Tls},
 };
 use openssl::ssl::SslConnector;
-use std::io;
+use std::{io, net::Ipv4Addr};
 
 /// RFC 9113, section 3.4.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -98,10 +98,19 @@ impl Frames {
 
     /// Connects and sends the preface and empty SETTINGS.
     pub(crate) fn open(gate: &Gate) -> Self {
-        let mut frames = Self::silent(gate);
-        frames.bytes(PREFACE).unwrap();
-        frames.send(4, 0, 0, &[]).unwrap();
-        frames
+        Self::silent(gate).begun()
+    }
+
+    /// The same from a given local address, with an existing connector.
+    pub(crate) fn from(source: Ipv4Addr, gate: &Gate, connector: &SslConnector) -> Self {
+        let connection = Connection::from(source, gate.address(), connector).unwrap();
+        Self { connection }.begun()
+    }
+
+    fn begun(mut self) -> Self {
+        self.preface();
+        self.send(4, 0, 0, &[]).unwrap();
+        self
     }
 
     /// Sends bytes unchanged.

@@ -117,12 +117,13 @@ impl ClientStream {
             self.cut = Some(Cut::Flood);
         }
         for refusal in frames.take_refusals() {
-            self.shared.reports.refused_by_library(refusal);
+            let client = ClientConnection::in_digest(&self.client);
+            self.shared.reports.refused_by_library(refusal, client);
             if refusal == LibraryRefusal::Flood {
                 self.place.flooded();
             }
             if refusal.ends_connection()
-                && let Some(client) = ClientConnection::in_digest(&self.client)
+                && let Some(client) = client
             {
                 client.cut_off(refusal.label());
             }

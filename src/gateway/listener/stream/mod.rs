@@ -237,12 +237,13 @@ impl ClientStream {
 
     /// Reports the end of the connection, also to its requests.
     fn cut_off(&mut self, cut: Cut) {
-        self.shared.reports.cut(cut);
+        let client = ClientConnection::in_digest(&self.client);
+        self.shared.reports.cut(cut, client);
         self.cut = Some(cut);
         if cut == Cut::Flood {
             self.place.flooded();
         }
-        if let Some(client) = ClientConnection::in_digest(&self.client) {
+        if let Some(client) = client {
             client.cut_off(cut.label());
         }
     }
