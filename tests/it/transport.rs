@@ -36,6 +36,8 @@ mod named_ids;
 mod paths;
 /// HTTP-9, QUO-12, FWD-2: the client's address behind a proxy.
 mod proxies;
+/// A client that asks for another handshake.
+mod renegotiation;
 /// TLS-1, CRT-8: certificates by name, OCSP responses, ciphers and groups.
 mod server_certificates;
 /// HTTP-9: callers who take their answers slowly.
