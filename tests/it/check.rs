@@ -5,6 +5,8 @@
 //! and whether `serve` starts; the memory stands in the first case only, if it is the same. The ports of a case stand for free ones, except 13333, which another process holds.
 //! PORTVAKT_BLESS=1 writes the part after `--` anew.
 
+// Good configurations with one change each.
+mod generated;
 // The commands of docs/operations.md.
 pub(crate) mod page;
 // `config show` and `config schema`.
@@ -565,9 +567,20 @@ fn template() -> BTreeMap<&'static str, Vec<u8>> {
     ])
 }
 
-/// Runs a case through both; returns what to expect after `--`, and all outputs of a case in which they disagree.
-fn run(case: &Case) -> (String, Option<String>) {
-    let site = Site::new(case);
+/// What both made of a site.
+struct Judged {
+    /// What `check` printed, and its status.
+    printed: String,
+    status: i32,
+    /// What `serve` printed, and what became of it.
+    errors: String,
+    start: Start,
+    /// In what they disagree.
+    faults: Vec<String>,
+}
+
+/// Runs a site through both.
+fn judge(site: &Site) -> Judged {
     let mut faults = Vec::new();
     let before = site.listing();
     let (printed, status) = site.check("");
@@ -581,11 +594,6 @@ fn run(case: &Case) -> (String, Option<String>) {
         .map(|line| line.strip_prefix("warning: ").unwrap_or(line))
         .collect();
     let (errors, start) = site.serve(&expected);
-    let verdict = match start {
-        Start::Serves => "serves",
-        Start::Ends(_) => "refuses",
-        Start::Hangs => "neither serves nor ends",
-    };
     let agrees = match start {
         Start::Serves => status == 0,
         Start::Ends(ended) => status != 0 && ended == Some(status),
@@ -596,6 +604,29 @@ fn run(case: &Case) -> (String, Option<String>) {
     }
     let missing = expected.iter().filter(|line| !errors.contains(**line));
     faults.extend(missing.map(|line| format!("serve does not print: {line}")));
+    Judged {
+        printed,
+        status,
+        errors,
+        start,
+        faults,
+    }
+}
+
+/// Runs a case through both; returns what to expect after `--`, and all outputs of a case in which they disagree.
+fn run(case: &Case) -> (String, Option<String>) {
+    let Judged {
+        printed,
+        status,
+        errors,
+        start,
+        mut faults,
+    } = judge(&Site::new(case));
+    let verdict = match start {
+        Start::Serves => "serves",
+        Start::Ends(_) => "refuses",
+        Start::Hangs => "neither serves nor ends",
+    };
     let printed = match case.name.as_str() {
         BASE => printed,
         _ => printed.replace(&*MEMORY_OF_BASE, AS_BASE),
@@ -634,6 +665,26 @@ static MEMORY_OF_BASE: LazyLock<String> = LazyLock::new(|| {
 /// The lines of `check` that are no faults and no warnings.
 const NOT_LOGGED: [&str; 3] = [": good (", " MiB of memory: ", "at most "];
 
+/// Runs all cases, four at a time; returns the results in the order of the cases.
+fn run_all<T: Send>(cases: &[Case], run: impl Fn(&Case) -> T + Sync) -> Vec<T> {
+    let next = Mutex::new(cases.iter().enumerate());
+    let done = Mutex::new(BTreeMap::new());
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                loop {
+                    let Some((index, case)) = next.lock().unwrap().next() else {
+                        break;
+                    };
+                    let result = run(case);
+                    done.lock().unwrap().insert(index, result);
+                }
+            });
+        }
+    });
+    done.into_inner().unwrap().into_values().collect()
+}
+
 #[test]
 fn check_and_serve_agree_on_every_configuration() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/check");
@@ -648,25 +699,8 @@ fn check_and_serve_agree_on_every_configuration() {
         for case in impossible {
             skipped(&format!("every port may be bound here: {}", case.name));
         }
-        let next = Mutex::new(cases.iter().enumerate());
-        let done = Mutex::new(BTreeMap::new());
-        thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| {
-                    loop {
-                        let Some((index, case)) = next.lock().unwrap().next() else {
-                            break;
-                        };
-                        let result = run(case);
-                        done.lock().unwrap().insert(index, result);
-                    }
-                });
-            }
-        });
         let mut blessed = String::new();
-        for (case, (found, disagreement)) in
-            cases.iter().zip(done.into_inner().unwrap().into_values())
-        {
+        for (case, (found, disagreement)) in cases.iter().zip(run_all(&cases, run)) {
             faults.extend(disagreement.map(|shown| format!("{file} {shown}")));
             let gap = if case.given.is_empty() { "" } else { "\n" };
             blessed.push_str(&format!(
