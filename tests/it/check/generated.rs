@@ -326,6 +326,10 @@ impl Generator {
             let change = change
                 .replace('F', path)
                 .replace('D', folder.unwrap_or_default());
+            let change = match folder {
+                Some(folder) => format!("mkdir -p {folder} && {change}"),
+                None => change,
+            };
             self.add(&format!("{pointer} {what}"), &document, &change);
         }
     }
