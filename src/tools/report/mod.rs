@@ -163,6 +163,15 @@ mod tests {
         String::from_utf8(text).unwrap()
     }
 
+    /// FWD-8: such a line stands in the access log, and counts no request.
+    #[test]
+    fn a_line_says_what_was_left_out() {
+        let mut days = Days::default();
+        let added = days.add(b"{\"kind\":\"left-out\",\"of\":\"samples\",\"omitted\":7}");
+        assert_eq!(added, Some(()));
+        assert_eq!(days.add(b"{\"kind\":\"event\"}"), None);
+    }
+
     #[test]
     fn figures_of_a_day() {
         let lines = [
