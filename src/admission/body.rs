@@ -77,18 +77,16 @@ pub(super) fn digest(
     };
     let fault =
         |reason, text: String| Refusal::from(Fault::header(reason, headers::DIGEST.written, text));
-    match digest::check(headers::trim(value.as_bytes()), bytes) {
+    let listed = headers::trim(value.as_bytes());
+    match digest::check(listed, bytes) {
         Ok(()) => Ok(intact(true)),
         Err(DigestFault::Unsupported) => Err(fault(
             Reason::DigestUnsupported,
-            "name SHA-256 or SHA-512, as in SHA-256=<base64 of the hash>".into(),
+            digest::unsupported_fault(listed).into(),
         )),
         Err(DigestFault::Malformed(algorithm)) => Err(fault(
             Reason::DigestMismatch,
-            format!(
-                "what stands after {}= is not the base64 of such a hash",
-                algorithm.name()
-            ),
+            digest::form_fault(listed, algorithm),
         )),
         Err(DigestFault::Mismatch(algorithm)) => {
             let text = format!(
@@ -113,13 +111,20 @@ fn is_empty_json(bytes: &[u8]) -> bool {
 fn refuse(fault: BodyFault, policy: &Policy) -> Refusal {
     match fault {
         BodyFault::TooLarge => envelope::too_large(policy).into(),
-        BodyFault::TooSlow => Refusal::new(Reason::RequestTimeout),
-        BodyFault::Broken(why) => Refusal::from(Fault::body(
-            Reason::MalformedRequest,
-            "the body is framed wrongly or broke off",
-        ))
-        .for_operator(why),
+        BodyFault::TooSlow => {
+            let text = "the body did not arrive in time";
+            Fault::body(Reason::RequestTimeout, text).into()
+        }
+        BodyFault::Chunks(why) => broken("the chunks of the body are malformed", why),
+        BodyFault::Broken(why) => broken(
+            "the body broke off, or is not of the length that the head announces",
+            why,
+        ),
     }
+}
+
+fn broken(text: &str, why: String) -> Refusal {
+    Refusal::from(Fault::body(Reason::MalformedRequest, text)).for_operator(why)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::{
     interface::{Fault, Reason, Refusal, TppId, headers},
     trust::{
         Certificate, CertificateFault, CertificateLookup, ClientChain, IdentifiedCertificate,
-        MAX_PRESENTED, Trust, claimed,
+        MAX_PRESENTED, Member, Trust, claimed,
     },
 };
 use std::sync::Arc;
@@ -92,7 +92,11 @@ fn refuse(found: &CertificateFault) -> Refusal {
         return Refusal::new(found.reason()).for_operator(why.clone());
     }
     let header = headers::TPP_SIGNATURE_CERTIFICATE.written;
-    Fault::header(found.reason(), header, said(found)).into()
+    let refusal = Refusal::from(Fault::header(found.reason(), header, said(found)));
+    match found {
+        CertificateFault::Path(fault) => refusal.for_operator(fault.to_string()),
+        _ => refusal,
+    }
 }
 
 /// The text for the caller.
@@ -106,10 +110,22 @@ pub(super) fn said(found: &CertificateFault) -> String {
             format!("{why}; RSA of 2048 to 4096 bits with an odd exponent of 65537 to 2^32 passes")
         }
         CertificateFault::Untrusted(why) => why.clone(),
-        CertificateFault::Expired(at) => format!("it ended at {}", headers::date::format(*at)),
-        CertificateFault::NotYetValid(at) => {
-            format!("it begins at {}", headers::date::format(*at))
+        CertificateFault::Path(fault) => fault.for_caller().to_owned(),
+        CertificateFault::OfCa => "it is the certificate of a CA: send the TPP's own".to_owned(),
+        CertificateFault::Expired(at, member) => {
+            format!("{} ended at {}", of(*member), headers::date::format(*at))
         }
-        CertificateFault::WrongType(why) | CertificateFault::NotPsd2(why) => (*why).to_owned(),
+        CertificateFault::NotYetValid(at, member) => {
+            format!("{} begins at {}", of(*member), headers::date::format(*at))
+        }
+        CertificateFault::WrongType(why) => (*why).to_owned(),
+        CertificateFault::NotPsd2(why) => why.clone().into_owned(),
+    }
+}
+
+const fn of(member: Member) -> &'static str {
+    match member {
+        Member::Leaf => "it",
+        Member::Above => "a certificate above it in its chain",
     }
 }

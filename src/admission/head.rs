@@ -1,5 +1,8 @@
 //! A request's head, borrowed from its source.
 
+// The fault of a head whose lines are refused (ERR-10).
+mod lines;
+
 use crate::{
     interface::{
         Fault, Reason,
@@ -90,33 +93,41 @@ impl Head<'_> {
     pub(super) fn ambiguity(&self) -> Option<Fault> {
         let ambiguous = |text: &str| Some(Fault::request(Reason::MalformedRequest, text));
         if self.host().is_none() || headers::HOST.count(&self.fields) > 1 {
-            return ambiguous("exactly one Host is required");
+            return ambiguous(match headers::HOST.count(&self.fields) {
+                0 => "the header Host is missing",
+                1 => "the header Host is empty",
+                _ => "the header Host stands more than once",
+            });
         }
         let mut lengths = self.fields.map().get_all(header::CONTENT_LENGTH).iter();
         let is_number = |length: &HeaderValue| {
             let digits = headers::trim(length.as_bytes());
             !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
         };
-        if lengths.next().is_some_and(|length| !is_number(length)) || lengths.next().is_some() {
-            return ambiguous("Content-Length must be one number");
+        if lengths.next().is_some_and(|length| !is_number(length)) {
+            return ambiguous("the value of Content-Length is no number");
+        }
+        if lengths.next().is_some() {
+            return ambiguous("the header Content-Length stands more than once");
         }
         let mut codings = self.fields.map().get_all(header::TRANSFER_ENCODING).iter();
         let coding = codings.next();
-        if coding.is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"chunked"))
-            || codings.next().is_some()
-        {
-            return ambiguous("Transfer-Encoding may only be: chunked");
+        if coding.is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"chunked")) {
+            return ambiguous("the value of Transfer-Encoding is not chunked alone");
+        }
+        if codings.next().is_some() {
+            return ambiguous("the header Transfer-Encoding stands more than once");
         }
         match self.framing {
             Framing::Lines {
                 target_rewritten: true,
-                ..
-            } => ambiguous("the request target holds bytes that must be percent-encoded"),
+                raw,
+            } => ambiguous(&lines::request_line_fault(raw)),
             Framing::Lines { raw, .. } if !starts_with_target(raw, self.target) => {
-                ambiguous("the request target is not one that a server takes as it is")
+                ambiguous(&lines::request_line_fault(raw))
             }
             Framing::Lines { raw, .. } if !ends_lines_properly(raw) => {
-                ambiguous("a line of the head ends in a bare CR or LF, or is folded")
+                ambiguous(&lines::line_fault(raw))
             }
             Framing::Lines { raw, .. } if coding.is_some() && names_content_length(raw) => {
                 ambiguous("Content-Length and Transfer-Encoding exclude each other")

@@ -30,7 +30,9 @@ pub enum BodyFault {
     TooLarge,
     /// The body did not arrive in time.
     TooSlow,
-    /// The connection ended early, or the framing was invalid; the text is for the operator.
+    /// The chunks of the body are malformed; the text is for the operator.
+    Chunks(String),
+    /// The connection or the stream ended early; the text is for the operator.
     Broken(String),
 }
 

@@ -17,7 +17,7 @@ pub(super) fn find<'a>(head: &Head<'a>, world: &Snapshot) -> Result<Matched<'a>,
         return Err(fault.into());
     }
     let malformed = |text: &str| Fault::request(Reason::MalformedRequest, text);
-    let target = Target::parse(head.target).map_err(malformed)?;
+    let target = Target::parse(head.target).map_err(|fault| malformed(&fault.to_string()))?;
     match world.catalogue.find(head.method, &target) {
         Lookup::Found(operation) => {
             let ids = operation.ids(&target, &world.policy.account_ids);

@@ -73,7 +73,13 @@ pub(super) fn judge(
             Some(alike) if roles.is_empty() => format!(
                 "the bank's own list allows {alike}, which is another spelling: list it as the certificate has it"
             ),
-            _ => what_is_said(roles, found.listed, country),
+            _ => what_is_said(
+                roles,
+                certificate.roles(),
+                operation.role,
+                found.listed,
+                country,
+            ),
         };
         let needed = role::needed(operation.role);
         let text = format!("{text}; {} needs {needed}", operation.name);
@@ -104,7 +110,7 @@ pub(super) fn stands(
         return Ok(());
     }
     let country = &registers.settings().host_country;
-    let text = what_is_said(found.roles(), found.listed, country);
+    let text = what_is_said(found.roles(), certified, needed, found.listed, country);
     let needed = role::needed(needed);
     Err(refused(
         Reason::TppNotRegistered,
@@ -142,8 +148,18 @@ const fn is_enough(registered: Roles, certified: Roles, needed: Role) -> bool {
     role::suffices(counted, needed)
 }
 
-fn what_is_said(roles: Roles, listed: Option<EbaListing>, country: &str) -> String {
+fn what_is_said(
+    roles: Roles,
+    certified: Roles,
+    needed: Role,
+    listed: Option<EbaListing>,
+    country: &str,
+) -> String {
     match listed {
+        // Either role suffices, but the certificate does not have the registered one.
+        _ if role::suffices(roles, needed) => format!(
+            "it is registered as {roles} in {country}, and its certificate has {certified}: both must have one such role"
+        ),
         _ if !roles.is_empty() => format!("it is registered as {roles} in {country}"),
         None => "it is in no register that the bank uses".to_owned(),
         Some(listed) if !listed.authorised => {

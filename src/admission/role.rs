@@ -30,11 +30,12 @@ pub(super) fn judge(tpp: &Tpp, operation: &Operation) -> Result<Entitled, Refusa
             role: operation.role,
         });
     }
-    let text = format!(
-        "its roles are {roles}; {} needs {}",
-        operation.name,
-        needed(operation.role)
-    );
+    let (name, needed) = (&operation.name, needed(operation.role));
+    let text = if roles.is_empty() {
+        format!("it has none of the roles of ETSI TS 119 495; {name} needs {needed}")
+    } else {
+        format!("its roles are {roles}; {name} needs {needed}")
+    };
     Err(Fault::header(
         Reason::RoleMissing,
         headers::TPP_SIGNATURE_CERTIFICATE.written,

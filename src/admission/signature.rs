@@ -4,20 +4,30 @@ use super::{Head, Policy, Snapshot, Tpp};
 use crate::{
     interface::{
         Fault, Reason, Refusal,
-        headers::{self, Fields, encoded_word, signature::Signature},
+        base64_fault::Base64Fault,
+        headers::{
+            self, Fields, encoded_word,
+            signature::{Signature, SignatureFault},
+        },
         operations::Environment,
     },
     trust::VerifiedSignature,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::HeaderValue;
-use std::borrow::Cow;
+use std::{borrow::Cow, ops::RangeInclusive};
 
 /// The name of the request target in the list of signed headers (SIG-6).
 const REQUEST_TARGET: &str = "(request-target)";
 
 /// The maximum length of a signature: RSA with 4096 bits, rounded up by base64.
 const MAX_SIGNATURE: usize = 512 + 2;
+
+/// The lengths of signatures by keys of 2048 to 4096 bits (SIG-5), in bytes.
+const SIGNATURE_LENGTHS: RangeInclusive<usize> = 256..=512;
+
+/// SIG-9: the text about a signature that is one, of another string or another key.
+const NOT_OVER_THE_STRING: &str = "it does not verify over the signing string that the gateway built from the request and the list in headers";
 
 /// The proof that the TPP signed this request: the signature covers the required parts, and verifies with the certificate's key.
 #[must_use]
@@ -60,7 +70,7 @@ pub(super) fn verify(head: &Head<'_>, tpp: &Tpp, world: &Snapshot) -> Result<Sig
         signature: parse(&value)?,
     };
     if let Some(refusal) = Refusal::of(request.faults(tpp, policy)) {
-        return Err(refusal);
+        return Err(hidden(&value, &refusal).unwrap_or(refusal));
     }
     let signing_string = request.string(HeaderValues::All);
     let signature = &request.signature;
@@ -71,8 +81,8 @@ pub(super) fn verify(head: &Head<'_>, tpp: &Tpp, world: &Snapshot) -> Result<Sig
             headers: listed(signature),
         });
     }
-    let text = "it does not verify over the signing string that the gateway built from the request and the list in headers";
-    let refusal = Refusal::from(fault(Reason::SignatureMismatch, text.into()));
+    let text = no_signature(signature.signature).unwrap_or_else(|| NOT_OVER_THE_STRING.to_owned());
+    let refusal = Refusal::from(fault(Reason::SignatureMismatch, text));
     Err(match policy.environment {
         // SIG-13. Personal values are omitted even here: no error repeats one.
         Environment::Sandbox => {
@@ -91,8 +101,42 @@ fn decode<'h>(fields: &Fields<'h>) -> Result<Cow<'h, [u8]>, Fault> {
 }
 
 /// SIG-2.
-fn parse(value: &[u8]) -> Result<Signature<'_>, Fault> {
-    Signature::parse(value).map_err(|why| fault(Reason::SignatureMalformed, why.to_string()))
+fn parse<'v>(value: &'v Cow<'_, [u8]>) -> Result<Signature<'v>, Fault> {
+    Signature::parse(value).map_err(|why| unreadable(value, &why))
+}
+
+/// ERR-10: the bytes of encoded words count after they are decoded.
+fn unreadable(value: &Cow<'_, [u8]>, why: &SignatureFault) -> Fault {
+    let decoded = match value {
+        Cow::Borrowed(_) => "",
+        Cow::Owned(_) => " (bytes count in the decoded text)",
+    };
+    fault(Reason::SignatureMalformed, format!("{why}{decoded}"))
+}
+
+/// ERR-10: the cause of an issuer that does not match, if keyId was read as far as the quotation mark of a parameter that the header does not
+/// have.
+fn hidden(value: &Cow<'_, [u8]>, refusal: &Refusal) -> Option<Refusal> {
+    let why = match refusal.reason() {
+        Reason::SignatureKeyMismatch => SignatureFault::hidden(value),
+        _ => None,
+    };
+    Some(unreadable(value, &why?).into())
+}
+
+/// ERR-10: why a signature that does not verify is none: its base64, or its length.
+fn no_signature(signature: &[u8]) -> Option<String> {
+    if let Err(why) = Base64Fault::judge(signature) {
+        return Some(format!("the value of signature cannot be read: {why}"));
+    }
+    let length = STANDARD.decode(signature).map_or(0, |bytes| bytes.len());
+    (!SIGNATURE_LENGTHS.contains(&length)).then(|| {
+        format!(
+            "the value of signature has {length} bytes; keys of 2048 to 4096 bits make {} to {}",
+            SIGNATURE_LENGTHS.start(),
+            SIGNATURE_LENGTHS.end()
+        )
+    })
 }
 
 /// A request and its signature.

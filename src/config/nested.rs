@@ -8,7 +8,8 @@ use super::value::Value;
 impl<'a> Value<'a> {
     /// The value as a section; any value but a mapping is reported.
     pub fn as_section(&self) -> Section<'a> {
-        Section::of(self.node(), self.place().clone(), self.inspection())
+        let place = self.place().clone();
+        Section::or_words(self.node(), place, self.inspection(), &self.or_words())
     }
 
     /// The elements of a list, in order. An absent value (`key:`) is an empty list; a scalar is reported.

@@ -24,6 +24,16 @@ impl<'a> Section<'a> {
     /// Reads the mapping in `node`; reports any other value. An absent value is an empty mapping: its keys may be commented
     /// out.
     pub(super) fn of(node: &'a Node, place: FilePosition, inspection: &'a Inspection) -> Self {
+        Self::or_words(node, place, inspection, "")
+    }
+
+    /// The same for a value that may also be a word: `words` completes "expected a mapping of keys".
+    pub(super) fn or_words(
+        node: &'a Node,
+        place: FilePosition,
+        inspection: &'a Inspection,
+        words: &str,
+    ) -> Self {
         inspection.record().note(&place.path, || Expected::Section);
         let entries = match &node.content {
             Content::Mapping(entries) => Some(entries.as_slice()),
@@ -34,7 +44,7 @@ impl<'a> Section<'a> {
                 let value = Value::new(node, place.path.clone(), &place, inspection);
                 inspection.report(
                     value.place().clone(),
-                    format!("found {}; expected a mapping of keys", value.found()),
+                    format!("found {}; expected a mapping of keys{words}", value.found()),
                 );
                 None
             }

@@ -4,6 +4,7 @@
 //! guessed. Durations have units, numbers have one spelling, booleans are `true` and `false`, and a quoted number is a string.
 //! Deliberately not here: whether a path exists or an address can be bound.
 
+use std::cell::RefCell;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -27,6 +28,8 @@ pub struct Value<'a> {
     node: &'a Node,
     place: FilePosition,
     inspection: &'a Inspection,
+    /// The words that the value may be in place of what is read after them, such as `off`: a fault names them (ERR-10).
+    words: RefCell<Vec<&'static str>>,
 }
 
 impl<'a> Value<'a> {
@@ -40,6 +43,7 @@ impl<'a> Value<'a> {
             node,
             place: node.place(&parent.file, path),
             inspection,
+            words: RefCell::default(),
         }
     }
 
@@ -92,8 +96,9 @@ impl<'a> Value<'a> {
     }
 
     /// Whether the value is exactly this word; for keys that accept a word or a number.
-    pub(super) fn is(&self, word: &str) -> bool {
+    pub(super) fn is(&self, word: &'static str) -> bool {
         self.note(|| Expected::Words(vec![word.to_owned()]));
+        self.words.borrow_mut().push(word);
         self.scalar() == Some(word)
     }
 
@@ -269,10 +274,20 @@ impl<'a> Value<'a> {
             _ => "",
         };
         self.fault(format!(
-            "found {}; expected {expected}{variable}",
-            self.found()
+            "found {}; expected {expected}{}{variable}",
+            self.found(),
+            self.or_words()
         ));
         None
+    }
+
+    /// The words that the value may be instead, for a fault.
+    pub(super) fn or_words(&self) -> String {
+        let words = self.words.borrow();
+        words
+            .iter()
+            .map(|word| format!(", or \"{word}\""))
+            .collect()
     }
 
     /// The value as faults show it: short, on one line, in quotes if it is a string.

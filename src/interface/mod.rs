@@ -19,6 +19,9 @@ pub mod path;
 // The identity of a TPP in its certificate.
 pub mod tpp_id;
 
+// What a fault says of a character, and of base64 (ERR-10).
+pub mod base64_fault;
+pub mod character;
 // Tokens of HTTP.
 pub(crate) mod token;
 // Names that some servers read as other names.

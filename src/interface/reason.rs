@@ -139,7 +139,7 @@ reasons! {
     /// SIG-7, SIG-14
     SignatureCoverage = (400, FormatError, "signature-coverage", "A header that must be signed is not in the list of signed headers."),
     /// SIG-9
-    SignatureMismatch = (400, FormatError, "signature-mismatch", "The signature does not verify over the request with the certificate's key."),
+    SignatureMismatch = (400, FormatError, "signature-mismatch", "The signature is not one that the certificate's key made over this request."),
     /// DAT-2
     DateSkewed = (400, FormatError, "date-skewed", "The Date header deviates too far from the gateway's clock."),
     /// DIG-1
@@ -151,7 +151,7 @@ reasons! {
     /// CRT-1, CRT-10
     CertificateMalformed = (400, FormatError, "certificate-malformed", "TPP-Signature-Certificate cannot be read as a certificate."),
     /// CRT-2, CRT-9, CRT-10
-    CertificateUntrusted = (403, Forbidden, "certificate-untrusted", "The certificate does not chain to a trust anchor of this environment."),
+    CertificateUntrusted = (403, Forbidden, "certificate-untrusted", "The certificate is not that of a TPP below a trust anchor of this environment."),
     /// CRT-2
     CertificateExpired = (403, Forbidden, "certificate-expired", "The certificate, or one above it, has expired."),
     /// CRT-2

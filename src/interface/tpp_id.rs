@@ -8,6 +8,7 @@
 //! - [`Forbidden`] applies to every spelling, so that no CA's way to write an id avoids it.
 //! - [`Registered`] is an authority's register, which is asked for exactly the TPP first (CRT-4).
 
+use super::character::OddCharacter;
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,
@@ -26,6 +27,31 @@ impl TppId {
         let identity = text.trim_matches(|c: char| c.is_ascii_whitespace());
         let identity = identity.to_ascii_uppercase();
         is_psd2_identifier(&identity).then(|| Self(identity.into()))
+    }
+
+    /// The reason why a text has no identity (ERR-10). It repeats nothing but a character.
+    pub(crate) fn fault(text: &str) -> String {
+        let identity = text.trim_matches(|c: char| c.is_ascii_whitespace());
+        let identity = identity.to_ascii_uppercase();
+        let is_printable = |byte: u8| (b' '..=b'~').contains(&byte);
+        if let Some(odd) = OddCharacter::first(identity.as_bytes(), is_printable) {
+            return odd.to_string();
+        }
+        let Some(rest) = identity.strip_prefix("PSD") else {
+            return "it does not begin with PSD".to_owned();
+        };
+        let mut parts = rest.splitn(3, '-');
+        let [country, nca, id] = [(); 3].map(|()| parts.next().unwrap_or_default());
+        let fault = if !is_authority(country, "NCA") {
+            "after PSD stands no country of two letters and a hyphen (EU is no country)"
+        } else if !is_authority(country, nca) {
+            "after the country stands no authority of two to eight letters and a hyphen"
+        } else if id.is_empty() {
+            "it ends before the id"
+        } else {
+            "it cannot be read"
+        };
+        fault.to_owned()
     }
 
     /// The identity as certificates and registers write it.

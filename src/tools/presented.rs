@@ -38,11 +38,11 @@ pub(super) fn read(
     };
     let value = value.trim_ascii();
     if value.is_empty() {
-        return Err(CertificateFault::Malformed("it is empty"));
+        return Err(CertificateFault::Malformed("it is empty".into()));
     }
     match decode::decode(value) {
         Err(_) if is_other_pem(value) => Err(CertificateFault::Malformed(
-            "it is PEM, but of something else: a certificate stands between BEGIN CERTIFICATE and END CERTIFICATE",
+            "it is PEM, but of something else: a certificate stands between BEGIN CERTIFICATE and END CERTIFICATE".into(),
         )),
         Err(_) if holds_certificates(&armoured(value)) => {
             notes.push(
@@ -126,9 +126,9 @@ mod tests {
             ),
             (
                 b"-----BEGIN CERTIFICATE-----\nAAAA",
-                "the PEM text has no END line",
+                "it is cut off",
             ),
-            (b"hello, world", "neither base64 nor PEM"),
+            (b"hello, world", "not base64: at byte 5"),
         ] {
             let fault = read(file).unwrap_err().to_string();
             assert!(fault.contains(why), "{fault}");

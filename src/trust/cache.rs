@@ -106,10 +106,12 @@ impl CertificateCache {
         let digest = match fault {
             CertificateFault::WrongType(_) | CertificateFault::NotPsd2(_) => shown.leaf,
             CertificateFault::Untrusted(_)
+            | CertificateFault::Path(_)
+            | CertificateFault::OfCa
             | CertificateFault::Malformed(_)
             | CertificateFault::NotDer(_)
             | CertificateFault::Weak(_) => shown.with_pool,
-            CertificateFault::Expired(_) | CertificateFault::NotYetValid(_) => return,
+            CertificateFault::Expired(..) | CertificateFault::NotYetValid(..) => return,
         };
         self.refused.insert(digest, fault.clone());
     }
@@ -395,9 +397,10 @@ mod tests {
             digest[..4].copy_from_slice(&u32::to_be_bytes(number));
             let certificate = Arc::clone(identified.certificate());
             trust.cache.insert(digest, certificate);
-            trust
-                .cache
-                .refuse(&Digests::of(digest, &[]), &CertificateFault::NotPsd2(""));
+            trust.cache.refuse(
+                &Digests::of(digest, &[]),
+                &CertificateFault::NotPsd2("".into()),
+            );
         }
         let CertificateCache {
             proven,

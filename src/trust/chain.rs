@@ -132,8 +132,9 @@ impl Anchors {
         pool: &[Vec<u8>],
         now: Timestamp,
     ) -> Result<CertificationPath, CertificateFault> {
-        let unreadable =
-            |_| CertificateFault::Malformed("it is not a DER certificate that OpenSSL reads");
+        let unreadable = |_| {
+            CertificateFault::Malformed("it is not a DER certificate that OpenSSL reads".into())
+        };
         let leaf = X509::from_der(leaf).map_err(unreadable)?;
         let pool = pool
             .iter()

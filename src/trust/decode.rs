@@ -4,7 +4,7 @@
 //! for its newlines, and percent-encoded PEM, also in the encoding of HTML forms. Only a PEM text may hold more than one certificate: the
 //! first is the TPP's, the others are an untrusted pool (CRT-10).
 
-use super::CertificateFault;
+use super::{CertificateFault, undecodable};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use memchr::memmem;
 use percent_encoding::percent_decode;
@@ -45,9 +45,10 @@ pub fn decode(value: &[u8]) -> Result<PresentedCertificates, CertificateFault> {
     if is_pem(&value) {
         return decode_pem(&value);
     }
+    let text = value.trim_ascii();
     let bytes = STANDARD
-        .decode(value.trim_ascii())
-        .map_err(|_| CertificateFault::Malformed("it is neither base64 nor PEM"))?;
+        .decode(text)
+        .map_err(|_| undecodable::value(text))?;
     if is_pem(&bytes) {
         decode_pem(&bytes)
     } else {
@@ -81,27 +82,23 @@ fn decode_pem(text: &[u8]) -> Result<PresentedCertificates, CertificateFault> {
     let (mut certificates, mut rest) = (Vec::new(), text);
     while let Some((around, after)) = split(rest, BEGIN) {
         is_short(around)?;
-        let (content, after) =
-            split(after, END).ok_or(CertificateFault::Malformed("the PEM text has no END line"))?;
+        let (content, after) = split(after, END).ok_or_else(|| undecodable::end(after))?;
         if certificates.len() == MAX_CERTIFICATES {
             return Err(CertificateFault::Malformed(
-                "the PEM text holds more than 8 certificates",
+                "the PEM text holds more than 8 certificates".into(),
             ));
         }
         let base64 = content.iter().copied();
         let base64: Vec<u8> = base64.filter(|byte| !byte.is_ascii_whitespace()).collect();
-        certificates.push(
-            STANDARD
-                .decode(base64)
-                .map_err(|_| CertificateFault::Malformed("the PEM text does not hold base64"))?,
-        );
+        let decoded = STANDARD.decode(&base64);
+        certificates.push(decoded.map_err(|_| undecodable::content(content, &base64))?);
         rest = after;
     }
     is_short(rest)?;
     let mut certificates = certificates.into_iter();
-    let leaf = certificates.next().ok_or(CertificateFault::Malformed(
-        "the PEM text holds no certificate",
-    ))?;
+    let leaf = certificates
+        .next()
+        .ok_or_else(|| CertificateFault::Malformed("the PEM text holds no certificate".into()))?;
     Ok(PresentedCertificates {
         leaf,
         pool: certificates.collect(),
@@ -114,10 +111,10 @@ pub(crate) fn split<'a>(text: &'a [u8], mark: &[u8]) -> Option<(&'a [u8], &'a [u
     Some((before, from.strip_prefix(mark)?))
 }
 
-const fn is_short(text: &[u8]) -> Result<(), CertificateFault> {
+fn is_short(text: &[u8]) -> Result<(), CertificateFault> {
     if text.len() > MAX_TEXT {
         return Err(CertificateFault::Malformed(
-            "more than 1 KiB of text stands around a certificate of the PEM text",
+            "more than 1 KiB of text stands around a certificate of the PEM text".into(),
         ));
     }
     Ok(())

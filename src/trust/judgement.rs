@@ -6,9 +6,11 @@
 
 use super::{
     CertificateFault, Validity, distinguished,
+    fault::Member,
     name::Name,
     qc::{self, CertificateTypes, Psd2Statement, QcStatements},
     tolerance::{Tolerance, Tolerated},
+    undecodable,
 };
 use crate::{
     clock::Timestamp,
@@ -16,7 +18,7 @@ use crate::{
 };
 use aws_lc_rs::signature::{ParsedPublicKey, RSA_PKCS1_2048_8192_SHA256};
 use rsa::{RsaPublicKey, pkcs8::DecodePublicKey, traits::PublicKeyParts};
-use std::ops::RangeInclusive;
+use std::{borrow::Cow, ops::RangeInclusive};
 use x509_parser::{
     certificate::X509Certificate,
     der_parser::{Oid, oid},
@@ -28,23 +30,32 @@ const KEY_BITS: RangeInclusive<usize> = 2048..=4096;
 /// SIG-5: the accepted exponents (ETSI TS 119 312); an even exponent is not valid.
 const EXPONENTS: RangeInclusive<u64> = 65_537..=1 << 32;
 
+/// rsaEncryption (RFC 8017).
+const RSA: Oid<'static> = oid!(1.2.840.113549.1.1.1);
+
 /// organizationIdentifier.
 pub(crate) const ORGANIZATION_IDENTIFIER: Oid<'static> = oid!(2.5.4.97);
 
 /// CRT-1: DER throughout, and a certificate. Also returns the bytes after the certificate, which [`ends`] judges.
 pub(crate) fn read(der: &[u8]) -> Result<(X509Certificate<'_>, &[u8]), CertificateFault> {
-    distinguished::judge(der).map_err(CertificateFault::NotDer)?;
-    let (rest, certificate) = X509Certificate::from_der(der)
-        .map_err(|_| CertificateFault::Malformed("it is DER, but no certificate"))?;
+    let instead = |fault| undecodable::bytes(der).unwrap_or(fault);
+    distinguished::judge(der).map_err(|fault| instead(CertificateFault::NotDer(fault)))?;
+    let (rest, certificate) = X509Certificate::from_der(der).map_err(|_| {
+        instead(CertificateFault::Malformed(
+            "it is DER, but no certificate".into(),
+        ))
+    })?;
     Ok((certificate, rest))
 }
 
 /// CRT-10: nothing follows the certificate.
-pub(crate) const fn ends(rest: &[u8]) -> Result<(), CertificateFault> {
+pub(crate) fn ends(rest: &[u8]) -> Result<(), CertificateFault> {
     if rest.is_empty() {
         Ok(())
     } else {
-        Err(CertificateFault::Malformed("bytes follow the certificate"))
+        Err(CertificateFault::Malformed(
+            "bytes follow the certificate".into(),
+        ))
     }
 }
 
@@ -54,7 +65,7 @@ pub(crate) fn algorithms_agree(certificate: &X509Certificate<'_>) -> Result<(), 
         Ok(())
     } else {
         Err(CertificateFault::Malformed(
-            "its two signature algorithms differ",
+            "its two signature algorithms differ".into(),
         ))
     }
 }
@@ -63,26 +74,37 @@ pub(crate) fn algorithms_agree(certificate: &X509Certificate<'_>) -> Result<(), 
 pub(crate) fn signing_key(
     certificate: &X509Certificate<'_>,
 ) -> Result<ParsedPublicKey, CertificateFault> {
-    let weak = |why: &str| CertificateFault::Weak(why.into());
-    let key = RsaPublicKey::from_public_key_der(certificate.public_key().raw)
-        .map_err(|_| weak("its key is not RSA of 2048 to 4096 bits"))?;
-    let bits = key.n().bits();
-    let exponent = key.e().to_str_radix(10).parse::<u64>().unwrap_or_default();
-    if !KEY_BITS.contains(&bits) || !EXPONENTS.contains(&exponent) || exponent % 2 == 0 {
-        return Err(CertificateFault::Weak(format!(
-            "its RSA key has {bits} bits and the exponent {exponent}"
-        )));
+    let weak = |why: String| CertificateFault::Weak(why);
+    let info = certificate.public_key();
+    if info.algorithm.algorithm != RSA {
+        return Err(weak("its key is not an RSA key".to_owned()));
     }
-    ParsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, certificate.public_key().raw)
-        .map_err(|_| weak("its key cannot be used"))
+    let key = RsaPublicKey::from_public_key_der(info.raw).map_err(|_| {
+        let bits = info.parsed().map_or(0, |key| key.key_size());
+        weak(match bits > *KEY_BITS.end() {
+            true => format!("its RSA key has {bits} bits"),
+            false => "its RSA key cannot be read".to_owned(),
+        })
+    })?;
+    let bits = key.n().bits();
+    if !KEY_BITS.contains(&bits) {
+        return Err(weak(format!("its RSA key has {bits} bits")));
+    }
+    let exponent = key.e().to_str_radix(10);
+    let is_accepted = exponent
+        .parse()
+        .is_ok_and(|exponent: u64| EXPONENTS.contains(&exponent) && exponent % 2 == 1);
+    if !is_accepted {
+        return Err(weak(format!("its RSA key has the exponent {exponent}")));
+    }
+    ParsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, info.raw)
+        .map_err(|_| weak("its RSA key cannot be used".to_owned()))
 }
 
 /// CRT-10: the leaf is no CA.
 pub(crate) fn is_no_ca(certificate: &X509Certificate<'_>) -> Result<(), CertificateFault> {
     if certificate.is_ca() {
-        Err(CertificateFault::Untrusted(
-            "it is the certificate of a CA".into(),
-        ))
+        Err(CertificateFault::OfCa)
     } else {
         Ok(())
     }
@@ -90,11 +112,15 @@ pub(crate) fn is_no_ca(certificate: &X509Certificate<'_>) -> Result<(), Certific
 
 /// CRT-2, at `now`. The fault is that of the first member of the chain that is not valid.
 pub(crate) fn validity(members: &[Validity], now: Timestamp) -> Result<(), CertificateFault> {
-    match members.iter().find(|validity| !validity.contains(now)) {
+    let Some(depth) = members.iter().position(|validity| !validity.contains(now)) else {
+        return Ok(());
+    };
+    let member = Member::at(depth);
+    match members.get(depth) {
         Some(validity) if now < validity.not_before => {
-            Err(CertificateFault::NotYetValid(validity.not_before))
+            Err(CertificateFault::NotYetValid(validity.not_before, member))
         }
-        Some(validity) => Err(CertificateFault::Expired(validity.not_after)),
+        Some(validity) => Err(CertificateFault::Expired(validity.not_after, member)),
         None => Ok(()),
     }
 }
@@ -175,12 +201,14 @@ pub(crate) fn key_usage(certificate: &X509Certificate<'_>) -> Result<(), Certifi
     }
 }
 
-/// CRT-4: the PSD2 statement is there.
+/// CRT-4: the PSD2 statement is present.
 pub(crate) fn psd2(statements: &QcStatements) -> Result<&Psd2Statement, CertificateFault> {
     statements
         .psd2
         .as_ref()
-        .ok_or(CertificateFault::NotPsd2("it has no PSD2 statement"))
+        .ok_or(CertificateFault::NotPsd2(Cow::Borrowed(
+            "it has no PSD2 statement",
+        )))
 }
 
 /// CRT-4: the PSD2 statement, complete, or with the faults that a policy tolerates.
@@ -195,12 +223,17 @@ pub(crate) fn psd2_by(
 }
 
 /// CRT-4: the PSD2 statement has a role.
-pub(crate) const fn roles(psd2: &Psd2Statement) -> Result<(), CertificateFault> {
-    if psd2.roles.is_empty() {
-        Err(CertificateFault::NotPsd2("its PSD2 statement has no role"))
-    } else {
-        Ok(())
+pub(crate) fn roles(psd2: &Psd2Statement) -> Result<(), CertificateFault> {
+    if !psd2.roles.is_empty() {
+        return Ok(());
     }
+    Err(CertificateFault::NotPsd2(match &psd2.unknown_role {
+        Some(role) => format!(
+            "its PSD2 statement has the role {role} alone, which is none of ETSI TS 119 495 (0.4.0.19495.1.1 to .6)"
+        )
+        .into(),
+        None => "its PSD2 statement has no role".into(),
+    }))
 }
 
 /// CRT-4: the NCA id has the form of ETSI TS 119 495, `<country>-<NCA>`.
@@ -208,7 +241,7 @@ pub(crate) fn authority(psd2: &Psd2Statement) -> Result<(), CertificateFault> {
     match psd2.nca_id.split_once('-') {
         Some((country, nca)) if is_authority(country, nca) => Ok(()),
         _ => Err(CertificateFault::NotPsd2(
-            "the NCA id in its PSD2 statement is not <country>-<NCA>, such as NO-FSA",
+            "the NCA id in its PSD2 statement is not <country>-<NCA>, such as NO-FSA".into(),
         )),
     }
 }
@@ -216,24 +249,31 @@ pub(crate) fn authority(psd2: &Psd2Statement) -> Result<(), CertificateFault> {
 /// CRT-1, SIG-4: the issuer's name can be read.
 pub(crate) fn issuer(certificate: &X509Certificate<'_>) -> Result<Name, CertificateFault> {
     Name::from_der(certificate.issuer().as_raw())
-        .map_err(|_| CertificateFault::Malformed("its issuer name cannot be read"))
+        .map_err(|_| CertificateFault::Malformed("its issuer name cannot be read".into()))
 }
 
 /// CRT-4: exactly one `PSD<country>-<NCA>-<id>`. With two it would be unknown which of them the CA has checked.
 pub(crate) fn tpp_id(certificate: &X509Certificate<'_>) -> Result<TppId, CertificateFault> {
     let mut attributes = certificate.subject().iter_by_oid(&ORGANIZATION_IDENTIFIER);
-    let missing = CertificateFault::NotPsd2("its subject has no organizationIdentifier");
-    let identifier = attributes.next().ok_or(missing)?.as_str().ok();
+    let first = attributes
+        .next()
+        .ok_or(CertificateFault::NotPsd2(Cow::Borrowed(
+            "its subject has no organizationIdentifier",
+        )))?;
     if attributes.next().is_some() {
         return Err(CertificateFault::NotPsd2(
-            "its subject has more than one organizationIdentifier",
+            "its subject has more than one organizationIdentifier".into(),
         ));
     }
-    identifier
-        .and_then(TppId::parse)
-        .ok_or(CertificateFault::NotPsd2(
-            "its organizationIdentifier is not PSD<country>-<NCA>-<id> in ASCII",
-        ))
+    let identifier = first.as_str().map_err(|_| {
+        CertificateFault::NotPsd2("its organizationIdentifier is no text that can be read".into())
+    })?;
+    TppId::parse(identifier).ok_or_else(|| {
+        let why = TppId::fault(identifier);
+        CertificateFault::NotPsd2(
+            format!("its organizationIdentifier is not PSD<country>-<NCA>-<id>: {why}").into(),
+        )
+    })
 }
 
 /// The organizationName, or the commonName if there is none.

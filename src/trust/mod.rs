@@ -5,6 +5,8 @@
 
 // From a header's bytes to DER (CRT-1).
 pub mod decode;
+// What was sent instead of a certificate (ERR-10).
+mod undecodable;
 // Whether it is DER throughout (CRT-1), and a reader of DER elements.
 mod der;
 mod distinguished;
@@ -63,7 +65,7 @@ pub use candidate::CandidateCertificate;
 pub use certificate::Certificate;
 pub use chain::Anchors;
 pub use distinguished::NotDer;
-pub use fault::CertificateFault;
+pub use fault::{CertificateFault, Member, PathFault};
 pub(crate) use path::{end_of, validity_of};
 pub use qc::CertificateTypes;
 pub use qwac::{ClientChain, Qwac};
@@ -178,7 +180,9 @@ impl Trust {
             )));
         }
         if presented.len() > MAX_PRESENTED {
-            return Err(CertificateFault::Malformed("it is longer than 16 KiB"));
+            return Err(CertificateFault::Malformed(
+                "it is longer than 16 KiB".into(),
+            ));
         }
         if let Some(certificate) = self.cache.spelled(presented, now) {
             return Ok(CertificateLookup::Cached(IdentifiedCertificate::spelled(

@@ -2,7 +2,7 @@
 //!
 //! Deliberately not here: the choice of the anchors and of the untrusted certificates.
 
-use super::{CertificateFault, Validity};
+use super::{CertificateFault, PathFault, Validity};
 use crate::clock::Timestamp;
 use openssl::{
     asn1::{Asn1Time, Asn1TimeRef},
@@ -64,8 +64,12 @@ pub(super) fn verify(
     let judged = context.init(store, leaf, &untrusted, |context| {
         let holds = context.verify_cert()?;
         let fault = (!holds).then(|| {
-            let (why, depth) = (context.error().error_string(), context.error_depth());
-            CertificateFault::Untrusted(format!("{why} (at depth {depth})"))
+            let found = context.error();
+            CertificateFault::Path(PathFault {
+                why: found.error_string(),
+                number: found.as_raw(),
+                depth: context.error_depth(),
+            })
         });
         let members = context
             .chain()

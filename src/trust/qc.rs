@@ -4,7 +4,7 @@
 
 use super::{
     CertificateFault, CertificatePolicy, Roles,
-    der::{Element, tag},
+    der::{Element, dotted, tag},
     tolerance::{Tolerance, Tolerated},
 };
 
@@ -56,6 +56,8 @@ pub struct QcStatements {
 pub struct Psd2Statement {
     /// The roles, by object identifier; the role names are ignored.
     pub roles: Roles,
+    /// The object identifier of the first role that is none of ETSI TS 119 495, in dotted decimal.
+    pub unknown_role: Option<String>,
     /// The name of the competent authority.
     pub nca_name: String,
     /// The id of the competent authority, such as `NO-FSA`.
@@ -77,7 +79,7 @@ impl QcStatements {
         tolerance: &mut Tolerance,
     ) -> Result<Self, CertificateFault> {
         read(extension, tolerance).ok_or(CertificateFault::NotPsd2(
-            "its QcStatements are not those of ETSI EN 319 412-5 and TS 119 495",
+            "its QcStatements are not those of ETSI EN 319 412-5 and TS 119 495".into(),
         ))
     }
 }
@@ -119,17 +121,17 @@ fn types(mut list: &[u8], found: &mut QcStatements) -> Option<()> {
 }
 
 fn psd2(mut statement: &[u8], tolerance: &mut Tolerance) -> Option<Psd2Statement> {
-    let mut roles = Roles::default();
+    let mut found = RolesFound::default();
     let mut list = take(&mut statement, tag::SEQUENCE)?;
     if begins_with_identifier(list) {
         tolerance.allows(Tolerated::RolesFlattened)?;
         while !list.is_empty() {
-            roles = role(&mut list, roles)?;
+            found.take_role(&mut list)?;
         }
     }
     while !list.is_empty() {
         let mut one = take(&mut list, tag::SEQUENCE)?;
-        roles = role(&mut one, roles)?;
+        found.take_role(&mut one)?;
         // A role is one OID and one name. Another reader could take anything after them for a second role.
         if !one.is_empty() {
             return None;
@@ -138,20 +140,35 @@ fn psd2(mut statement: &[u8], tolerance: &mut Tolerance) -> Option<Psd2Statement
     let nca_name = text(take(&mut statement, tag::UTF8_STRING)?)?;
     let nca_id = text(last(statement, tag::UTF8_STRING)?)?;
     Some(Psd2Statement {
-        roles,
+        roles: found.roles,
+        unknown_role: found.unknown,
         nca_name,
         nca_id,
     })
 }
 
-/// Adds the next role to `roles`. The name beside the object identifier is ignored.
-fn role(list: &mut &[u8], roles: Roles) -> Option<Roles> {
-    let identifier = take(list, tag::OBJECT_IDENTIFIER)?;
-    take(list, tag::UTF8_STRING)?;
-    Some(match identifier.strip_prefix(ROLE) {
-        Some([number]) => roles.with(*number),
-        _ => roles,
-    })
+/// The roles read so far.
+#[derive(Default)]
+struct RolesFound {
+    roles: Roles,
+    unknown: Option<String>,
+}
+
+impl RolesFound {
+    /// Reads the next role. The name beside the object identifier is ignored.
+    fn take_role(&mut self, list: &mut &[u8]) -> Option<()> {
+        let identifier = take(list, tag::OBJECT_IDENTIFIER)?;
+        take(list, tag::UTF8_STRING)?;
+        let role = match identifier.strip_prefix(ROLE) {
+            Some([number]) => Roles::default().with(*number),
+            _ => Roles::default(),
+        };
+        if role.is_empty() && self.unknown.is_none() {
+            self.unknown = dotted(identifier);
+        }
+        self.roles = self.roles.or(role);
+        Some(())
+    }
 }
 
 /// Whether an object identifier stands where a SEQUENCE belongs.
@@ -217,6 +234,22 @@ mod tests {
             ),
         ]
         .concat()
+    }
+
+    //= ERR-10 refused
+    #[test]
+    fn a_role_that_portvakt_does_not_know_is_a_role() {
+        let parse = |role| {
+            let statements = [eseal(), statement(role, "NO-FSA")].concat();
+            let parsed = QcStatements::parse(&tlv(tag::SEQUENCE, &statements)).unwrap();
+            crate::trust::judgement::roles(&parsed.psd2.unwrap())
+        };
+        assert_eq!(parse(3), Ok(()));
+        let said = parse(9).unwrap_err().to_string();
+        assert!(
+            said.contains("the role 0.4.0.19495.1.9 alone") && !said.contains("no role"),
+            "{said}"
+        );
     }
 
     #[test]

@@ -3,9 +3,11 @@
 use super::super::{Announced, Head, Policy};
 use crate::interface::{
     Fault, Reason,
+    character::OddCharacter,
     headers::{self, accept, content},
     operations::{Body, Operation},
 };
+use http::HeaderValue;
 
 pub(super) fn judge(
     head: &Head<'_>,
@@ -42,7 +44,13 @@ pub(in crate::admission) fn too_large(policy: &Policy) -> Fault {
 /// HTTP-4.
 fn media_type(head: &Head<'_>, faults: &mut Vec<Fault>) {
     let kind = headers::CONTENT_TYPE.get(&head.fields);
-    if let Some(Err(text)) = kind.map(|kind| content::utf8_json(kind.as_bytes())) {
+    let kind = kind.map(HeaderValue::as_bytes);
+    if let Some((kind, Err(text))) = kind.map(|kind| (kind, content::utf8_json(kind))) {
+        let is_of_type = |byte: u8| byte.is_ascii();
+        let text = match OddCharacter::first(kind, is_of_type) {
+            Some(odd) => format!("{odd}; {text}"),
+            None => text.to_owned(),
+        };
         faults.push(Fault::header(
             Reason::MediaTypeUnsupported,
             headers::CONTENT_TYPE.written,

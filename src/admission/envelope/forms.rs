@@ -21,7 +21,7 @@ use crate::{
 use http::HeaderValue;
 use std::borrow::Cow;
 
-/// The accepted form, for the caller. It repeats no value.
+/// The fault and the accepted form, for the caller. It repeats no value (ERR-10).
 type Expected = Cow<'static, str>;
 
 /// The headers that later stages read. A header that the operation does not take is `None` (HDR-3).
@@ -55,55 +55,54 @@ pub(super) fn parse(
     let mut parsed = ParsedHeaders {
         // HDR-7
         request_id: forms.once(&headers::X_REQUEST_ID, |value| {
-            RequestId::parse(value).ok_or(Cow::Borrowed(identifier::EXPECTED))
+            RequestId::parse(value).ok_or_else(|| of_trimmed(value, identifier::fault))
         }),
         session: forms.once(&headers::TPP_SESSION_ID, |value| {
-            SessionId::parse(value).ok_or(Cow::Borrowed(identifier::EXPECTED))
+            SessionId::parse(value).ok_or_else(|| of_trimmed(value, identifier::fault))
         }),
         // HDR-8
         redirect_uri: forms.once(&headers::TPP_REDIRECT_URI, |value| {
             let uri = RedirectUri::parse(value, policy.environment);
-            uri.map_err(|fault| Cow::Owned(fault.to_string()))
+            uri.map_err(|fault| of_trimmed(value, |text| fault.of(text)))
         }),
         // HDR-9
         psu: forms
-            .trimmed(&headers::PSU_ID, PsuId::parse, uuid_form::EXPECTED)
+            .trimmed(&headers::PSU_ID, PsuId::parse, uuid_form::fault)
             .map(Claimed::by_tpp),
         corporate: forms
             .trimmed(
                 &headers::PSU_CORPORATE_ID,
                 CorporateId::parse,
-                uuid_form::EXPECTED,
+                uuid_form::fault,
             )
             .map(Claimed::by_tpp),
         ..ParsedHeaders::default()
     };
     let device = &headers::PSU_DEVICE_ID;
-    forms.each(device, uuid_form::is_valid, uuid_form::EXPECTED);
+    forms.each(device, uuid_form::is_valid, uuid_form::fault);
     // HDR-10
-    parsed.context = forms.trimmed(
-        &headers::PSU_CONTEXT,
-        PsuContext::parse,
-        choices::EXPECTED_CONTEXT,
-    );
-    parsed.redirect_preferred = forms.trimmed(
-        &headers::TPP_REDIRECT_PREFERRED,
-        choices::redirect_preferred,
-        choices::EXPECTED_PREFERRED,
-    );
+    parsed.context = forms.trimmed(&headers::PSU_CONTEXT, PsuContext::parse, |value| {
+        choices::fault(value, choices::EXPECTED_CONTEXT)
+    });
+    let preferred = &headers::TPP_REDIRECT_PREFERRED;
+    parsed.redirect_preferred = forms.trimmed(preferred, choices::redirect_preferred, |value| {
+        choices::fault(value, choices::EXPECTED_PREFERRED)
+    });
     let method = &headers::PSU_HTTP_METHOD;
-    forms.each(method, choices::is_psu_method, choices::EXPECTED_METHOD);
+    forms.each(method, choices::is_psu_method, |value| {
+        choices::fault(value, choices::EXPECTED_METHOD)
+    });
     // HDR-11
     let address = forms.trimmed(
         &headers::PSU_IP_ADDRESS,
         network::address,
-        network::EXPECTED_ADDRESS,
+        network::address_fault,
     );
     parsed.psu_present = address.is_some();
     let is_port = |value: &[u8]| network::port(value).is_some();
-    forms.each(&headers::PSU_IP_PORT, is_port, network::EXPECTED_PORT);
+    forms.each(&headers::PSU_IP_PORT, is_port, network::port_fault);
     let location = &headers::PSU_GEO_LOCATION;
-    forms.each(location, network::is_location, network::EXPECTED_LOCATION);
+    forms.each(location, network::is_location, network::location_fault);
     // HDR-12
     let identity = forms.once(&headers::X_PSU_IDENTITY, |value| {
         identity(headers::trim(value.as_bytes()), operation, policy)
@@ -144,10 +143,10 @@ impl HeaderParser<'_, '_> {
         &mut self,
         header: &'static Header,
         parse: impl FnOnce(&[u8]) -> Option<T>,
-        expected: &'static str,
+        fault: impl FnOnce(&[u8]) -> String,
     ) -> Option<T> {
         self.once(header, |value| {
-            parse(headers::trim(value.as_bytes())).ok_or(Cow::Borrowed(expected))
+            parse(headers::trim(value.as_bytes())).ok_or_else(|| of_trimmed(value, fault))
         })
     }
 
@@ -156,11 +155,13 @@ impl HeaderParser<'_, '_> {
         &mut self,
         header: &'static Header,
         is_valid: impl Fn(&[u8]) -> bool,
-        expected: &'static str,
+        fault: impl FnOnce(&[u8]) -> String,
     ) {
         let mut values = filled(self.head, header);
-        if values.any(|value| !is_valid(value)) && is_taken(self.operation, header) {
-            self.faults.push(malformed(header, expected));
+        if let Some(value) = values.find(|value| !is_valid(value))
+            && is_taken(self.operation, header)
+        {
+            self.faults.push(malformed(header, fault(value)));
         }
     }
 }
@@ -178,7 +179,10 @@ pub(super) fn duplicates(head: &Head<'_>, operation: &Operation, faults: &mut Ve
             faults.push(Fault::header(
                 Reason::HeaderDuplicated,
                 header.written,
-                "it may stand once",
+                format!(
+                    "it stands {} times; it may stand once",
+                    header.count(&head.fields)
+                ),
             ));
         }
     }
@@ -190,8 +194,8 @@ pub(super) fn fixes(head: &Head<'_>, operation: &Operation, faults: &mut Vec<Fau
     if operation.takes != Takes::Whole {
         return Fixes::default();
     }
-    accept_fix::parse(filled(head, header)).unwrap_or_else(|unknown| {
-        faults.push(malformed(header, unknown.to_string()));
+    accept_fix::parse(filled(head, header)).unwrap_or_else(|_| {
+        faults.push(malformed(header, accept_fix::fault(filled(head, header))));
         Fixes::default()
     })
 }
@@ -199,10 +203,10 @@ pub(super) fn fixes(head: &Head<'_>, operation: &Operation, faults: &mut Vec<Fau
 /// DAT-1.
 pub(super) fn date(head: &Head<'_>, faults: &mut Vec<Fault>) -> Option<Timestamp> {
     let value = headers::DATE.get_filled(&head.fields)?;
-    let date = date::parse(headers::trim(value.as_bytes()));
+    let value = headers::trim(value.as_bytes());
+    let date = date::parse(value);
     if date.is_none() {
-        let text = "it must be an RFC 7231 IMF-fixdate, as in: Sun, 06 Nov 1994 08:49:37 GMT";
-        faults.push(malformed(&headers::DATE, text));
+        faults.push(malformed(&headers::DATE, date::fault(value)));
     }
     date
 }
@@ -220,8 +224,13 @@ fn identity(value: &[u8], operation: &Operation, policy: &Policy) -> Result<(), 
     if policy.identity.fits(value) {
         Ok(())
     } else {
-        Err(format!("it must be {} digits", policy.identity.digits()).into())
+        Err(policy.identity.fault(value).into())
     }
+}
+
+/// The fault of a value without the white space around it.
+fn of_trimmed(value: &HeaderValue, fault: impl FnOnce(&[u8]) -> String) -> Expected {
+    Cow::Owned(fault(headers::trim(value.as_bytes())))
 }
 
 fn malformed(header: &Header, text: impl Into<String>) -> Fault {

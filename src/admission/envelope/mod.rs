@@ -166,9 +166,9 @@ fn nominations(head: &Head<'_>, faults: &mut Vec<Fault>) {
 fn authority(head: &Head<'_>, policy: &Policy, faults: &mut Vec<Fault>) {
     let found = head.host().and_then(authority::parse);
     let text = match found {
-        None => "it must be a host, with or without a port, as in api.bank.example:443",
+        None => authority::fault(head.host().unwrap_or_default()),
         Some(found) if policy.hosts.is_empty() || found.is_one_of(&policy.hosts) => return,
-        Some(_) => "no service of this name is here",
+        Some(_) => "no service of this name is here".to_owned(),
     };
     let fault = Fault::header(Reason::MalformedRequest, headers::HOST.written, text);
     faults.push(fault);

@@ -294,7 +294,7 @@ oprations: []
         "o.yaml:5:26: operations[3].method: account-list is an operation of the interface: only its path, group, answered_by, deprecated and answer can be changed",
         "o.yaml:6:12: operations[4].name: the file already contains an operation of this name",
         "o.yaml:7:38: operations[5].path: GET /v1/users stands in the catalogue already",
-        "o.yaml:8:34: operations[6].path: the path /v1/b/ is not one that a request could have: the path has an empty segment: a doubled or trailing slash",
+        "o.yaml:8:34: operations[6].path: the path /v1/b/ is not one that a request could have: the path has an empty segment: a slash at its end",
         "o.yaml:9:34: operations[7].path: the path /v1/agreements/{ is not one that a request could have: a parameter is a whole segment, as in /v1/accounts/{id}",
         "o.yaml:10:34: operations[8].path: c exists in production, where paths below /v1/sandbox are not allowed (HTTP-1)",
         "o.yaml:11:23: operations[9].method: found \"TRACE\"; expected one of \"GET\", \"POST\", \"PUT\", \"DELETE\"",

@@ -500,7 +500,7 @@ sca: {page: 'http://bank.example', token_lifetime: 2h, learn_until: 2027-01-31}
         "gateway.yaml:4:29: signing.require[1]: a signature cannot sign itself: every request would be refused",
         "gateway.yaml:6:12: listener.address: found \"localhost:8443\"; expected an IP address and a port, such as 0.0.0.0:8443 (a host name is not looked up)",
         "gateway.yaml:8:8: listener.key: the key is not that of the certificate",
-        "gateway.yaml:9:12: listener.threads: found \"many\"; expected a whole number from 1 to 1024",
+        "gateway.yaml:9:12: listener.threads: found \"many\"; expected a whole number from 1 to 1024, or \"auto\"",
         "gateway.yaml:10:17: listener.body_timeout: found 10; expected a duration with its unit (ms, s, m, h), from 100ms to 1m",
         "gateway.yaml:11:11: control.address: 0.0.0.0:9100 can be reached from other machines without a credential; use 127.0.0.1 or [::1], or set token_file, or certificate, key and client_ca",
         "gateway.yaml:12:21: upstream.address: found \"core\"; expected a host and a port, such as 127.0.0.1:8080 or core.bank.internal:8080",

@@ -37,8 +37,8 @@ pub(super) const fn signing(reason: Reason) -> Guide {
         },
         _ => Guide {
             rules: "SIG-9",
-            when: "The signature does not verify over the signing string that the gateway builds from the request.",
-            remedy: "Compare your signing string with the gateway's, which the sandbox sends as signingString: one `name: value` per line in the order of the list, names in lower case, single newlines, none at the end. Then look for what changed the request after it was signed.",
+            when: "The value of signature is not canonical base64 or has the length of no key, or the signature does not verify over the signing string that the gateway builds from the request. The fault says which.",
+            remedy: "Where it does not verify, compare your signing string with the gateway's, which the sandbox sends as signingString: one `name: value` per line in the order of the list, names in lower case, single newlines, none at the end. Then look for what changed the request after it was signed.",
             example: "A Date that the HTTP client wrote anew after signing",
         },
     }

@@ -3,7 +3,7 @@
 //! The table has days without a time zone. From the first second of its day in UTC, a fix is on for every request, so that
 //! the time of the change is the same in every process.
 
-use crate::clock::Timestamp;
+use crate::{clock::Timestamp, interface::character::OddCharacter};
 use http::HeaderValue;
 use std::sync::LazyLock;
 
@@ -73,6 +73,41 @@ pub fn parse<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Result<Fixes, Un
         }
     }
     Ok(named)
+}
+
+/// The reason why the values do not name fixes of the table (ERR-10). Elements count from 1, over all field lines.
+pub fn fault<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let mut number = 0_usize;
+    for value in values {
+        let quotes = value.iter().filter(|byte| **byte == b'"').count();
+        if quotes % 2 == 1 {
+            return format!("a quotation mark in it has no second one; {UnknownFix}");
+        }
+        let before = number;
+        for element in value.split(|byte| *byte == b',') {
+            let element = unquoted(super::trim(element), quotes);
+            if element.is_empty() {
+                continue;
+            }
+            number = number.saturating_add(1);
+            let mut known = TABLE.iter().map(|fix| fix.name.as_bytes());
+            if known.clone().any(|name| name == element) {
+                continue;
+            }
+            let what = match OddCharacter::outside_ascii(element) {
+                Some(odd) => odd.within(&format!("element {number}")),
+                None if known.any(|name| name.eq_ignore_ascii_case(element)) => {
+                    format!("element {number} stands in another letter case")
+                }
+                None => format!("element {number} is none of the fixes"),
+            };
+            return format!("{what}; {UnknownFix}");
+        }
+        if number == before {
+            return format!("it names nothing; {UnknownFix}");
+        }
+    }
+    UnknownFix.to_string()
 }
 
 /// An element without the quotes around it, if the value has pairs of them.

@@ -4,6 +4,7 @@
 //! are accepted. Deliberately not here: the check that there is exactly one authority ([`Head`](crate::admission::Head), HTTP-7).
 
 use super::redirect_uri;
+use crate::interface::character::OddCharacter;
 use std::num::NonZeroU16;
 
 /// The default port of https.
@@ -26,6 +27,32 @@ pub fn parse(text: &[u8]) -> Option<Authority<'_>> {
         None => None,
     };
     redirect_uri::is_host(host).then_some(Authority { host, port })
+}
+
+/// The reason why a text is no authority (ERR-10).
+pub fn fault(text: &[u8]) -> String {
+    const FORM: &str = "it must be a host, with or without a port, as in api.bank.example:443";
+    let is_of_host = |byte: u8| {
+        byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b':' | b'[' | b']')
+    };
+    if let Some(odd) = OddCharacter::first(text, is_of_host) {
+        let why = match odd.character() {
+            Some('@') => ": no user stands before the host",
+            Some('/') => ": no path and no scheme stand in it",
+            Some(',') => ": one host stands in it",
+            _ => "",
+        };
+        return format!("{odd}{why}; {FORM}");
+    }
+    let text = std::str::from_utf8(text).unwrap_or_default();
+    let (host, port) = redirect_uri::split_port(text);
+    let what = match port {
+        _ if host.is_empty() => "its host is empty",
+        _ if !redirect_uri::is_host(host) => "its host is no domain name and no IP address",
+        Some("") => "its port is empty",
+        _ => "its port is no number from 1 to 65535",
+    };
+    format!("{what}; {FORM}")
 }
 
 impl<'a> Authority<'a> {

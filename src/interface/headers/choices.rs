@@ -4,6 +4,8 @@
 //! section 9.1), and the core gets the header unchanged: if the gateway accepted `private` and the core did not, they would
 //! use two contexts for one request.
 
+use crate::interface::character::OddCharacter;
+
 /// The context that a PSU acts in (§Corporate context).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PsuContext {
@@ -30,6 +32,19 @@ impl PsuContext {
             Self::Corporate => "CORPORATE",
         }
     }
+}
+
+/// The reason why a value is none of the words of a header (ERR-10): `expected` names them.
+pub fn fault(value: &[u8], expected: &str) -> String {
+    if let Some(odd) = OddCharacter::outside_ascii(value) {
+        return format!("{odd}; {expected}");
+    }
+    let words = expected.split([' ', ',']);
+    let mut words = words.filter(|word| !word.is_empty());
+    if words.any(|word| word.as_bytes().eq_ignore_ascii_case(value)) {
+        return format!("it stands in another letter case; {expected}");
+    }
+    format!("it is another word; {expected}")
 }
 
 /// The accepted values of PSU-Context, for a fault.

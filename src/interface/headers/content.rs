@@ -29,7 +29,12 @@ pub fn utf8_json(content_type: &[u8]) -> Result<(), &'static str> {
     let mut parts = text.split(';').map(|part| part.trim_matches([' ', '\t']));
     let media = parts.next().unwrap_or_default();
     if !is_json(media) || resembles_charset(media) {
-        return Err("send application/json, or application/*+json");
+        return Err(match media.get(..16) {
+            Some(begin) if begin.eq_ignore_ascii_case("application/json") && media.len() > 16 => {
+                "send application/json, or application/*+json: something stands behind the type without a semicolon"
+            }
+            _ => "send application/json, or application/*+json",
+        });
     }
     let mut names: Vec<&str> = Vec::new();
     for parameter in parts.filter(|part| !part.is_empty()) {
@@ -65,17 +70,19 @@ pub fn is_identity(content_encoding: &[u8]) -> bool {
 
 /// `name=value` without whitespace (RFC 9110, section 5.6.6). Returns the name.
 fn judge_parameter(parameter: &str) -> Result<&str, &'static str> {
-    const FORM: &str = "write a parameter as name=value, without whitespace, commas and backslashes; JSON needs none";
+    const NO_EQUALS: &str = "write a parameter as name=value: one has no equals sign";
+    const NAME: &str = "write a parameter as name=value: the name of one is no token, such as with white space before the equals sign";
+    const VALUE: &str = "write a parameter as name=value: the value of one is no token and no plain quoted text, which have no white space at their ends, no commas and no backslashes";
     const LIKE: &str = "leave out every parameter that resembles charset, such as charset*";
-    let (name, value) = parameter.split_once('=').ok_or(FORM)?;
+    let (name, value) = parameter.split_once('=').ok_or(NO_EQUALS)?;
     let is_charset = name.eq_ignore_ascii_case(CHARSET);
     if !is_token(name) {
-        return Err(FORM);
+        return Err(NAME);
     }
     if name.contains('*') || resembles_charset(name) != is_charset {
         return Err(LIKE);
     }
-    let value = unquoted(value).ok_or(FORM)?;
+    let value = unquoted(value).ok_or(VALUE)?;
     if resembles_charset(value) {
         return Err(LIKE);
     }

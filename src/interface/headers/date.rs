@@ -1,6 +1,6 @@
 //! `Date` (DAT-1): an RFC 7231 IMF-fixdate; the obsolete RFC 850 and asctime forms are refused.
 
-use crate::clock::Timestamp;
+use crate::{clock::Timestamp, interface::character::OddCharacter};
 
 /// Reads an IMF-fixdate such as `Sun, 06 Nov 1994 08:49:37 GMT`.
 ///
@@ -10,6 +10,33 @@ pub fn parse(value: &[u8]) -> Option<Timestamp> {
     let text = std::str::from_utf8(value).ok()?;
     let time = httpdate::parse_http_date(text).ok()?;
     (httpdate::fmt_http_date(time) == text).then(|| Timestamp::from(time))
+}
+
+/// The reason why a value is no IMF-fixdate (ERR-10).
+pub fn fault(value: &[u8]) -> String {
+    const FORM: &str = "it must be an RFC 7231 IMF-fixdate, as in: Sun, 06 Nov 1994 08:49:37 GMT";
+    let is_of_date = |byte: u8| byte == b' ' || byte.is_ascii_graphic();
+    if let Some(odd) = OddCharacter::first(value, is_of_date) {
+        return format!("{odd}; {FORM}");
+    }
+    let text = std::str::from_utf8(value).unwrap_or_default();
+    let parsed = httpdate::parse_http_date(text).ok();
+    let fixed = parsed.map(httpdate::fmt_http_date);
+    let is_other_day = fixed.as_ref().and_then(|fixed| fixed.get(3..)) == text.get(3..);
+    let what = if fixed.is_some() && is_other_day {
+        "its weekday is not that of the date"
+    } else if fixed.is_some() && text.contains('-') {
+        "it has the obsolete form of RFC 850"
+    } else if fixed.is_some() && !text.contains(',') {
+        "it has the obsolete form of asctime"
+    } else if text.starts_with(|first: char| first.is_ascii_digit()) {
+        "it does not begin with a weekday"
+    } else if !text.ends_with(" GMT") {
+        "it does not end with GMT"
+    } else {
+        "it has no such date or time, or another spelling"
+    };
+    format!("{what}; {FORM}")
 }
 
 /// A moment as an IMF-fixdate.

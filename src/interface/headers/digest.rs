@@ -1,5 +1,6 @@
 //! `Digest` (DIG-1): SHA-256 or SHA-512 of the body as it was received (RFC 3230, RFC 5843).
 
+use crate::interface::base64_fault::Base64Fault;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use sha2::{Digest as _, Sha256, Sha512};
 use std::cell::OnceCell;
@@ -92,6 +93,46 @@ pub fn check(header: &[u8], body: &[u8]) -> Result<(), DigestFault> {
         Ok(())
     } else {
         Err(DigestFault::Unsupported)
+    }
+}
+
+/// The reason why the value of this algorithm is not the base64 of its hash (ERR-10): that of the first such value.
+pub fn form_fault(header: &[u8], algorithm: Algorithm) -> String {
+    let name = algorithm.name();
+    let expected = match algorithm {
+        Algorithm::Sha256 => 32,
+        Algorithm::Sha512 => 64,
+    };
+    let values = header.split(|byte| *byte == b',').filter_map(|instance| {
+        let instance = super::trim(instance);
+        let at = memchr::memchr(b'=', instance)?;
+        let (found, value) = instance.split_at_checked(at)?;
+        let is_named = Algorithm::named(found) == Some(algorithm);
+        is_named.then(|| value.get(1..).unwrap_or_default())
+    });
+    for value in values {
+        let is_hex = value.len() == 2 * expected && value.iter().all(u8::is_ascii_hexdigit);
+        if is_hex {
+            return format!("the hash after {name}= is hexadecimal; it must be base64");
+        }
+        if let Err(fault) = Base64Fault::judge(value) {
+            return format!("the hash after {name}= cannot be read: {fault}");
+        }
+        let length = STANDARD.decode(value).map_or(0, |hash| hash.len());
+        if length != expected {
+            return format!("the hash after {name}= has {length} bytes; {name} has {expected}");
+        }
+    }
+    format!("no hash stands after {name}=")
+}
+
+/// The reason why a header has no known algorithm (ERR-10).
+pub const fn unsupported_fault(header: &[u8]) -> &'static str {
+    match header {
+        [] => "it is empty; it must be SHA-256=<base64 of the hash>, or SHA-512",
+        _ => {
+            "it has neither SHA-256= nor SHA-512= with a hash behind it, as in SHA-256=<base64 of the hash>"
+        }
     }
 }
 

@@ -12,6 +12,7 @@
 //! into one word, and a character may be split over two words, because clients split bytes. The decoded words together must be valid UTF-8.
 
 use super::trim;
+use crate::interface::base64_fault::Base64Fault;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use std::borrow::Cow;
 
@@ -24,22 +25,30 @@ pub enum EncodedFault {
     /// More than [`MAX_LENGTH`] bytes.
     #[error("the encoded words have more than {MAX_LENGTH} bytes")]
     TooLong,
-    /// Not words with white space between them.
+    /// Text beside the words.
     #[error(
-        "the header starts as an RFC 2047 encoded word, so all of it must be such words, =?utf-8?B?…?=, with white space between them"
+        "the header begins as an RFC 2047 encoded word, so all of it must be such words, =?utf-8?B?…?=, with white space between them; at byte {0} stands something else"
     )]
-    Form,
+    Beside(usize),
+    /// A word without its end, or with other parts than charset, encoding and text.
+    #[error(
+        "an encoded word is =?charset?encoding?text?=; the one that begins at byte {0} does not have these parts"
+    )]
+    Form(usize),
     /// Another charset.
-    #[error("the charset of an encoded word must be utf-8 or iso-8859-1")]
-    Charset,
+    #[error("the charset of the encoded word at byte {0} must be utf-8 or iso-8859-1")]
+    Charset(usize),
     /// An encoding other than B and Q.
-    #[error("the encoding of an encoded word must be B or Q")]
-    Encoding,
-    /// The text of a word is not valid in its encoding.
+    #[error("the encoding of the encoded word at byte {0} must be B or Q")]
+    Encoding(usize),
+    /// The text of a word with B is not base64.
+    #[error("the text of the encoded word at byte {0} cannot be read as B: {1}")]
+    NotB(usize, Base64Fault),
+    /// The text of a word with Q has something that Q does not have.
     #[error(
-        "an encoded word cannot be decoded: B is base64 with its padding, Q has =XX for a byte"
+        "the text of the encoded word at byte {0} cannot be read as Q, in which =XX stands for a byte and _ for a blank"
     )]
-    Text,
+    NotQ(usize),
     /// The decoded words are not UTF-8.
     #[error("the encoded words name utf-8, and what they hold is not")]
     NotUtf8,
@@ -59,8 +68,13 @@ pub fn decode(value: &[u8]) -> Result<Cow<'_, [u8]>, EncodedFault> {
     }
     let mut decoded = Vec::with_capacity(value.len());
     let words = value.split(|byte| matches!(byte, b' ' | b'\t'));
-    for word in words.filter(|word| !word.is_empty()) {
-        append(word, &mut decoded)?;
+    let mut next = 0_usize;
+    for word in words {
+        let at = next;
+        next = at.saturating_add(word.len()).saturating_add(1);
+        if !word.is_empty() {
+            append(word, at, &mut decoded)?;
+        }
     }
     match std::str::from_utf8(&decoded) {
         Ok(_) => Ok(Cow::Owned(decoded)),
@@ -68,26 +82,24 @@ pub fn decode(value: &[u8]) -> Result<Cow<'_, [u8]>, EncodedFault> {
     }
 }
 
-/// Decodes one word and appends it in UTF-8.
-fn append(word: &[u8], decoded: &mut Vec<u8>) -> Result<(), EncodedFault> {
-    let inner = word
-        .strip_prefix(b"=?")
-        .and_then(|rest| rest.strip_suffix(b"?="))
-        .ok_or(EncodedFault::Form)?;
+/// Decodes one word, which begins at this byte, and appends it in UTF-8.
+fn append(word: &[u8], at: usize, decoded: &mut Vec<u8>) -> Result<(), EncodedFault> {
+    let begun = word.strip_prefix(b"=?").ok_or(EncodedFault::Beside(at))?;
+    let inner = begun.strip_suffix(b"?=").ok_or(EncodedFault::Form(at))?;
     let mut parts = inner.split(|byte| *byte == b'?');
     let (Some(charset), Some(encoding), Some(text), None) =
         (parts.next(), parts.next(), parts.next(), parts.next())
     else {
-        return Err(EncodedFault::Form);
+        return Err(EncodedFault::Form(at));
     };
     let is_latin1 = charset.eq_ignore_ascii_case(b"iso-8859-1");
     if !is_latin1 && !charset.eq_ignore_ascii_case(b"utf-8") {
-        return Err(EncodedFault::Charset);
+        return Err(EncodedFault::Charset(at));
     }
     let bytes = match encoding {
-        b"B" | b"b" => STANDARD.decode(text).map_err(|_| EncodedFault::Text)?,
-        b"Q" | b"q" => from_q(text).ok_or(EncodedFault::Text)?,
-        _ => return Err(EncodedFault::Encoding),
+        b"B" | b"b" => STANDARD.decode(text).map_err(|_| not_b(at, text))?,
+        b"Q" | b"q" => from_q(text).ok_or(EncodedFault::NotQ(at))?,
+        _ => return Err(EncodedFault::Encoding(at)),
     };
     if is_latin1 {
         // The first 256 characters of Unicode are those of ISO 8859-1.
@@ -97,6 +109,12 @@ fn append(word: &[u8], decoded: &mut Vec<u8>) -> Result<(), EncodedFault> {
         decoded.extend(bytes);
     }
     Ok(())
+}
+
+fn not_b(at: usize, text: &[u8]) -> EncodedFault {
+    // What cannot be decoded has a fault.
+    let why = Base64Fault::judge(text).err();
+    EncodedFault::NotB(at, why.unwrap_or(Base64Fault::Length(text.len())))
 }
 
 /// RFC 2047, section 4.2: `_` is a space, `=XX` a byte, and every other visible character itself. Lower-case hexadecimal digits are
@@ -168,33 +186,34 @@ mod tests {
     #[test]
     fn what_is_no_word() {
         use EncodedFault::*;
+        let not_base64 = |text: &str| NotB(0, Base64Fault::judge(text.as_bytes()).unwrap_err());
         let table = [
-            ("=?", Form),
-            ("=?=", Form),
-            ("=??=", Form),
-            ("=?utf-8?B?=", Form),
-            ("=?utf-8?B?YWJj", Form),
-            ("=?utf-8?B?YWJj?", Form),
-            ("=?utf-8?B?YWJj?==?utf-8?B?YWJj?=", Form),
-            ("=?utf-8?B?YWJj?=,=?utf-8?B?YWJj?=", Form),
-            ("=?utf-8?B?YWJj?= abc", Form),
-            ("=?utf-8?B?YWJj?=abc", Form),
-            ("=?utf-8?Q?a b?=", Form),
-            ("=?utf-8?Q?a?b?=", Form),
-            ("=?us-ascii?B?YWJj?=", Charset),
-            ("=?utf-16?B?YWJj?=", Charset),
-            ("=?iso-8859-15?B?YWJj?=", Charset),
-            ("=?utf-8*en?B?YWJj?=", Charset),
-            ("=??B?YWJj?=", Charset),
-            ("=?utf-8?X?YWJj?=", Encoding),
-            ("=?utf-8??YWJj?=", Encoding),
-            ("=?utf-8?B?YW-j?=", Text),
-            ("=?utf-8?B?YWI?=", Text),
-            ("=?utf-8?B?YWJ=?=", Text),
-            ("=?utf-8?Q?a=?=", Text),
-            ("=?utf-8?Q?a=6?=", Text),
-            ("=?utf-8?Q?a=zz?=", Text),
-            ("=?utf-8?Q?\u{e5}?=", Text),
+            ("=?", Form(0)),
+            ("=?=", Form(0)),
+            ("=??=", Form(0)),
+            ("=?utf-8?B?=", Form(0)),
+            ("=?utf-8?B?YWJj", Form(0)),
+            ("=?utf-8?B?YWJj?", Form(0)),
+            ("=?utf-8?B?YWJj?==?utf-8?B?YWJj?=", Form(0)),
+            ("=?utf-8?B?YWJj?=,=?utf-8?B?YWJj?=", Form(0)),
+            ("=?utf-8?B?YWJj?= abc", Beside(17)),
+            ("=?utf-8?B?YWJj?=abc", Form(0)),
+            ("=?utf-8?Q?a b?=", Form(0)),
+            ("=?utf-8?Q?a?b?=", Form(0)),
+            ("=?us-ascii?B?YWJj?=", Charset(0)),
+            ("=?utf-16?B?YWJj?=", Charset(0)),
+            ("=?iso-8859-15?B?YWJj?=", Charset(0)),
+            ("=?utf-8*en?B?YWJj?=", Charset(0)),
+            ("=??B?YWJj?=", Charset(0)),
+            ("=?utf-8?X?YWJj?=", Encoding(0)),
+            ("=?utf-8??YWJj?=", Encoding(0)),
+            ("=?utf-8?B?YW-j?=", not_base64("YW-j")),
+            ("=?utf-8?B?YWI?=", not_base64("YWI")),
+            ("=?utf-8?B?YWJ=?=", not_base64("YWJ=")),
+            ("=?utf-8?Q?a=?=", NotQ(0)),
+            ("=?utf-8?Q?a=6?=", NotQ(0)),
+            ("=?utf-8?Q?a=zz?=", NotQ(0)),
+            ("=?utf-8?Q?\u{e5}?=", NotQ(0)),
             ("=?utf-8?Q?=E5?=", NotUtf8),
             ("=?utf-8?Q?=C3?=", NotUtf8),
         ];

@@ -3,14 +3,20 @@
 //! Both share the storage of the header value, so that parsing does not allocate.
 
 use super::trim;
+use crate::interface::character::OddCharacter;
 use http::HeaderValue;
 use std::fmt;
 
 /// HDR-7.
 pub const MAX_LENGTH: usize = 128;
 
-/// The accepted form, for a fault.
-pub const EXPECTED: &str = "it must be 1 to 128 visible ASCII characters without a space";
+/// The reason why a value is not of this form (ERR-10).
+pub fn fault(value: &[u8]) -> String {
+    match OddCharacter::outside_ascii(value) {
+        Some(odd) => format!("{odd}; it consists of visible ASCII characters without blanks"),
+        None => format!("it has {} characters; 1 to {MAX_LENGTH} pass", value.len()),
+    }
+}
 
 /// The X-Request-ID of a request (REP-1).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,7 +95,10 @@ mod tests {
 
     #[test]
     fn identifiers() {
-        assert!(EXPECTED.contains(&format!("1 to {MAX_LENGTH} ")));
+        let long = "a".repeat(MAX_LENGTH + 1);
+        assert!(fault(long.as_bytes()).starts_with("it has 129 characters; 1 to 128"));
+        assert!(fault("x-request-\u{131}d".as_bytes()).starts_with("at byte 10 stands U+0131"));
+        assert!(fault(b"a b").starts_with("at byte 1 stands a blank"));
         for good in [
             &b"a"[..],
             &[b'~'; 128],

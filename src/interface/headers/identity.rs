@@ -6,6 +6,8 @@
 //! Only the number of digits is configurable. A bank's service is in one country, whose numbers have one length (11 in
 //! Norway); a mistake in a configurable regular expression could accept any value.
 
+use crate::interface::character::OddCharacter;
+
 /// The form of an identity number: a number of ASCII digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdentityForm {
@@ -32,6 +34,15 @@ impl IdentityForm {
     /// The number of digits.
     pub const fn digits(self) -> usize {
         self.digits
+    }
+
+    /// The reason why a value does not have this form (ERR-10). It shows no digit.
+    pub fn fault(self, value: &[u8]) -> String {
+        let digits = self.digits;
+        match OddCharacter::first(value, |byte| byte.is_ascii_digit()) {
+            Some(odd) => format!("{odd}; it must be {digits} digits"),
+            None => format!("it has {} digits; it must be {digits}", value.len()),
+        }
     }
 
     /// Whether a value has this form.

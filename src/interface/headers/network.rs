@@ -3,15 +3,75 @@
 //! The TPP states the values, and the gateway cannot verify them. The parsers only check the form, so that the core gets an
 //! address, a port and a place.
 
-use std::net::IpAddr;
+use crate::interface::character::OddCharacter;
+use std::net::{IpAddr, Ipv4Addr};
 
-/// The accepted form of PSU-IP-Address, for a fault.
-pub const EXPECTED_ADDRESS: &str =
-    "it must be one IPv4 or IPv6 address, without brackets, port or zone";
-/// The accepted form of PSU-IP-Port, for a fault.
-pub const EXPECTED_PORT: &str = "it must be a number from 1 to 65535, without leading zeros";
 /// The accepted form of PSU-Geo-Location, for a fault.
-pub const EXPECTED_LOCATION: &str = "it must be GEO:<latitude>,<longitude> in decimal degrees, -90 to 90 and -180 to 180, as in GEO:59.91,10.75";
+const EXPECTED_LOCATION: &str = "it must be GEO:<latitude>,<longitude> in decimal degrees, -90 to 90 and -180 to 180, as in GEO:59.91,10.75";
+
+/// The reason why a value is no address (ERR-10). It shows no digit.
+pub fn address_fault(value: &[u8]) -> String {
+    let is_of_address = |byte: u8| byte.is_ascii_hexdigit() || matches!(byte, b'.' | b':');
+    if let Some(odd) = OddCharacter::first(value, is_of_address) {
+        let why = match odd.character() {
+            Some(',' | ' ') => ": one address stands in it",
+            Some('[' | ']') => ": an IPv6 address stands without brackets",
+            Some('%') => ": an address stands without its zone",
+            Some('/') => ": an address stands without a length of its prefix",
+            _ => "; an IPv4 or IPv6 address consists of digits, points and colons",
+        };
+        return format!("{odd}{why}");
+    }
+    let text = std::str::from_utf8(value).unwrap_or_default();
+    let is_v4 = |text: &str| text.parse::<Ipv4Addr>().is_ok();
+    let parts = || text.split('.');
+    if text.rsplit_once(':').is_some_and(|(host, _)| is_v4(host)) {
+        "it has a port, which stands in PSU-IP-Port".to_owned()
+    } else if text.contains(':') {
+        "it is no IPv6 address".to_owned()
+    } else if parts().any(|part| part.len() > 1 && part.starts_with('0')) {
+        "a part of it has a leading zero, which some read as octal".to_owned()
+    } else if parts().count() != 4 {
+        format!(
+            "an IPv4 address has four parts; this one has {}",
+            parts().count()
+        )
+    } else {
+        "a part of it is no number from 0 to 255".to_owned()
+    }
+}
+
+/// The reason why a value is no port (ERR-10).
+pub fn port_fault(value: &[u8]) -> String {
+    match OddCharacter::first(value, |byte| byte.is_ascii_digit()) {
+        Some(odd) => format!("{odd}; a port is a number from 1 to 65535"),
+        None if value == b"0" => "a port is a number from 1 to 65535, not 0".to_owned(),
+        None if value.starts_with(b"0") => {
+            "it has a leading zero, which some read as octal".to_owned()
+        }
+        None => "it is larger than 65535".to_owned(),
+    }
+}
+
+/// The reason why a value is no place (ERR-10). It shows no digit.
+pub fn location_fault(value: &[u8]) -> String {
+    let Some(place) = value.strip_prefix(b"GEO:") else {
+        return format!("it does not begin with GEO:, in capitals; {EXPECTED_LOCATION}");
+    };
+    let is_of_place = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'-' | b'.' | b',' | b';');
+    if let Some(odd) = OddCharacter::first(place, is_of_place) {
+        return format!("{}; {EXPECTED_LOCATION}", odd.behind(4));
+    }
+    let parts: Vec<_> = place.split(|byte| matches!(byte, b',' | b';')).collect();
+    let what = match parts.as_slice() {
+        [latitude, _] if !is_within(latitude, 90) => "its latitude is no decimal from -90 to 90",
+        [_, longitude] if !is_within(longitude, 180) => {
+            "its longitude is no decimal from -180 to 180"
+        }
+        _ => "it does not have one comma, between latitude and longitude",
+    };
+    format!("{what}; {EXPECTED_LOCATION}")
+}
 
 /// Reads PSU-IP-Address. An IPv4 address has four decimal parts without leading zeros, which some read as octal.
 pub fn address(value: &[u8]) -> Option<IpAddr> {

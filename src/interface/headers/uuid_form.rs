@@ -3,6 +3,7 @@
 //! Letter case does not distinguish PSUs, so [`PsuId`] and [`CorporateId`] hold the 128 bits and not the text. The version
 //! and variant bits are not checked, because the bank chose the id.
 
+use crate::interface::character::OddCharacter;
 use std::fmt;
 use uuid::Uuid;
 
@@ -10,8 +11,18 @@ use uuid::Uuid;
 /// only one of this length: without hyphens, in braces and as a URN it has 32, 38 and 45.
 const LENGTH: usize = 36;
 
-/// The accepted form, for a fault.
-pub const EXPECTED: &str = "it must be a UUID with its hyphens: 8, 4, 4, 4 and 12 hexadecimal digits, in either letter case";
+/// The reason why a value is not of this form (ERR-10). It shows no digit.
+pub fn fault(value: &[u8]) -> String {
+    let is_of_uuid = |byte: u8| byte.is_ascii_hexdigit() || byte == b'-';
+    match OddCharacter::first(value, is_of_uuid) {
+        Some(odd) => format!("{odd}; a UUID has hexadecimal digits and hyphens alone"),
+        None if value.len() != LENGTH => format!(
+            "it has {} characters; a UUID with its hyphens has {LENGTH}",
+            value.len()
+        ),
+        None => "its hyphens do not stand between 8, 4, 4, 4 and 12 hexadecimal digits".to_owned(),
+    }
+}
 
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident;)+) => {

@@ -175,5 +175,6 @@ fn check_template(template: &str) -> Result<(), String> {
         plain.push('/');
     }
     plain.pop();
-    Target::parse(plain.as_bytes()).map(|_| ()).or_else(wrong)
+    let parsed = Target::parse(plain.as_bytes()).map(|_| ());
+    parsed.or_else(|fault| wrong(fault.what()))
 }

@@ -1,5 +1,8 @@
 //! Amounts (PAY-4): decimals in strings. The digits are checked as text, so that no value is rounded.
 
+use crate::interface::character;
+use std::borrow::Cow;
+
 /// The maximum number of digits before and after the point together (§Amount object).
 pub(super) const PRECISION: usize = 18;
 
@@ -21,7 +24,7 @@ impl Amount {
     ///
     /// # Errors
     /// The accepted form.
-    pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
+    pub(super) fn parse(text: &str) -> Result<Self, Cow<'static, str>> {
         let (whole, fraction) = match text.split_once('.') {
             Some((whole, fraction)) => (whole, Some(fraction)),
             None => (text, None),
@@ -30,19 +33,17 @@ impl Amount {
             |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
         let leads_with_zero = whole.len() > 1 && whole.starts_with('0');
         if !are_digits(whole) || leads_with_zero || !fraction.is_none_or(are_digits) {
-            return Err(
-                "it must be a decimal number such as 100.00: digits and a point, without sign, exponent, grouping or leading zeros",
-            );
+            return Err(fault(text, leads_with_zero));
         }
         let scale = fraction.map_or(0, str::len);
         if scale > SCALE {
-            return Err("it has more than 5 fraction digits");
+            return Err("it has more than 5 fraction digits".into());
         }
         if whole.len().saturating_add(scale) > PRECISION {
-            return Err("it has more than 18 digits");
+            return Err("it has more than 18 digits".into());
         }
         if text.bytes().all(|byte| matches!(byte, b'0' | b'.')) {
-            return Err("it must be more than zero");
+            return Err("it must be more than zero".into());
         }
         let whole = whole.len();
         Ok(Self { whole, scale })
@@ -57,6 +58,30 @@ impl Amount {
     pub(super) const fn is_large(self) -> bool {
         self.whole >= LARGE
     }
+}
+
+/// The reason why a text is not digits, with or without a point and further digits (ERR-10). It repeats no digit.
+fn fault(text: &str, leads_with_zero: bool) -> Cow<'static, str> {
+    let mut characters = text.chars().zip(1_usize..);
+    let odd = characters.find(|(found, _)| !found.is_ascii_digit() && *found != '.');
+    let what = match odd {
+        _ if text.is_empty() => "it is empty",
+        Some(('+' | '-', 1)) => "it has a sign, which an amount does not have",
+        Some((',', _)) => {
+            "it has a comma: a point stands before the fraction, and nothing groups the digits"
+        }
+        Some(('e' | 'E', at)) if at > 1 => "it has an exponent, which an amount does not have",
+        Some((found, at)) => {
+            let found = character::name(found);
+            return format!("its character {at} is {found}; an amount consists of digits and a point, as in 100.00").into();
+        }
+        None if text.split('.').count() > 2 => "it has more than one point",
+        None if text.starts_with('.') => "no digit stands before its point",
+        None if text.ends_with('.') => "no digit stands behind its point",
+        None if leads_with_zero => "it has a leading zero",
+        None => "it must be a decimal number such as 100.00",
+    };
+    what.into()
 }
 
 #[cfg(test)]
@@ -111,6 +136,31 @@ mod tests {
             "Infinity",
         ] {
             assert!(Amount::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    //= ERR-10 refused
+    #[test]
+    fn each_cause_has_its_sentence() {
+        for (bad, expected) in [
+            ("", "it is empty"),
+            (".", "no digit stands before its point"),
+            ("1.", "no digit stands behind its point"),
+            ("-1.00", "it has a sign"),
+            ("1e3", "it has an exponent"),
+            ("e3", "its character 1 is a small letter"),
+            ("01.00", "it has a leading zero"),
+            ("1,00", "it has a comma"),
+            ("1 000.00", "its character 2 is a blank"),
+            ("1.0.0", "more than one point"),
+            (
+                "\u{ff11}.00",
+                "its character 1 is U+FF11, which is outside ASCII",
+            ),
+            ("0.00", "more than zero"),
+        ] {
+            let said = Amount::parse(bad).unwrap_err();
+            assert!(said.contains(expected), "{bad}: {said}");
         }
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! The lists have the notation of the interface, and a test compares them with its text.
 
+use crate::interface::character;
+
 /// §Payment creation request, purposeCode.
 pub(super) const PURPOSES: &str =
     "INVS, SALA, IDCP, CASH, CORT, INTC, PENS, SSBE, SUPP, TAXS, TREA, VATX, LOAN, OTHR";
@@ -34,9 +36,12 @@ pub(super) const SHOWN_BIC: &str = "^[A-Z]{6,6}[A-Z2-9][A-NP-Z0-9]([A-Z0-9]{3,3}
 ///
 /// # Errors
 /// The first part that is wrong.
-pub(super) fn judge_bic(code: &str) -> Result<(), &'static str> {
-    if !matches!(code.chars().count(), 8 | 11) {
-        return Err("a BIC has 8 or 11 characters, as in DNBANOKK");
+pub(super) fn judge_bic(code: &str) -> Result<(), String> {
+    let length = code.chars().count();
+    if !matches!(length, 8 | 11) {
+        return Err(format!(
+            "a BIC has 8 or 11 characters, as in DNBANOKK; this one has {length}"
+        ));
     }
     let capital_or_digit = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit();
     for (at, c) in code.chars().enumerate() {
@@ -63,7 +68,8 @@ pub(super) fn judge_bic(code: &str) -> Result<(), &'static str> {
             ),
         };
         if !fits {
-            return Err(text);
+            let (at, found) = (at.saturating_add(1), character::name(c));
+            return Err(format!("{text}; its character {at} is {found}"));
         }
     }
     Ok(())
@@ -96,7 +102,11 @@ mod tests {
             ("ABCDEF0A", "character 7"),
             ("ABCDEF1A", "character 7"),
             ("ABCDEFAO", "character 8"),
-            ("DNBANOK\u{e6}", "character 8"),
+            (
+                "DNBANOK\u{e6}",
+                "its character 8 is U+00E6, which is outside ASCII",
+            ),
+            ("DNBA NOK", "its character 5 is a blank"),
             ("DNBANOKKxxx", "the branch"),
         ] {
             assert!(judge_bic(bad).unwrap_err().contains(part), "{bad}");

@@ -2,6 +2,7 @@
 //!
 //! Only the electronic form is accepted: capitals and digits without spaces. A bank adds countries that are not in the registry, or not yet.
 
+use crate::interface::character;
 use std::{iter, sync::Arc};
 
 /// The maximum length of an IBAN (§Account reference), in characters.
@@ -152,15 +153,35 @@ impl IbanCountry {
     }
 }
 
-/// The part of an IBAN that is wrong (PAY-6).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+/// The part of an IBAN that is wrong (PAY-6, ERR-10). A text names the country, lengths and places, and nothing of the account.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum IbanFault {
-    #[error("its first two characters are no country that has IBANs, as two capitals, such as NO")]
-    Country,
-    #[error("an IBAN of its country has {0} characters, without spaces")]
-    Length(usize),
-    #[error("its character {at} must be {kind}")]
-    Character { at: usize, kind: &'static str },
+    #[error("it is empty")]
+    Empty,
+    #[error(
+        "its character {at} is {found}; an IBAN consists of capitals and digits, without blanks"
+    )]
+    Foreign { at: usize, found: String },
+    #[error("its country stands in small letters; write it in capitals, such as NO")]
+    SmallCountry,
+    #[error("it does not begin with a country as two capitals, such as NO")]
+    NoCountry,
+    #[error("{0} is no country that has IBANs")]
+    Country(String),
+    #[error("an IBAN of {country} has {length} characters; this one has {found}")]
+    Length {
+        country: String,
+        length: usize,
+        found: usize,
+    },
+    #[error("its character {at} must be {kind}, and is {found}")]
+    Character {
+        at: usize,
+        kind: &'static str,
+        found: String,
+    },
+    #[error("its check digits are 00, 01 or 99, which no IBAN has")]
+    NoCheckDigits,
     #[error("its check digits do not fit the rest; one of the characters is not the account's")]
     CheckDigits,
 }
@@ -196,9 +217,16 @@ impl Ibans {
     /// The first part that is wrong.
     pub(super) fn judge(&self, text: &str) -> Result<(), IbanFault> {
         let country = text.get(..2).unwrap_or_default();
-        let (length, structure) = self.find(country).ok_or(IbanFault::Country)?;
-        if text.chars().count() != length {
-            return Err(IbanFault::Length(length));
+        let Some((length, structure)) = self.find(country) else {
+            return Err(country_fault(text));
+        };
+        let found = text.chars().count();
+        if found != length {
+            return Err(foreign(text).unwrap_or_else(|| IbanFault::Length {
+                country: country.to_owned(),
+                length,
+                found,
+            }));
         }
         let kinds = runs(structure)
             .flat_map(|(count, kind)| iter::repeat_n(kind, count.unwrap_or_default()));
@@ -206,14 +234,16 @@ impl Ibans {
             .chain(iter::repeat_n("n", 2))
             .chain(kinds);
         let mut pairs = text.chars().zip(kinds).zip(1..);
-        if let Some(((_, kind), at)) = pairs.find(|((character, kind), _)| !fits(*character, kind))
+        if let Some(((character, kind), at)) =
+            pairs.find(|((character, kind), _)| !fits(*character, kind))
         {
             let kind = match kind {
                 "n" => "a digit",
                 "a" => "a capital",
                 _ => "a capital or a digit",
             };
-            return Err(IbanFault::Character { at, kind });
+            let found = character::name(character);
+            return Err(foreign(text).unwrap_or(IbanFault::Character { at, kind, found }));
         }
         // 00, 01 and 99 leave the remainder of 97, 98 and 02 (ISO 13616): an account has one spelling.
         let is_own = text
@@ -221,6 +251,7 @@ impl Ibans {
             .is_some_and(|digits| ("02"..="98").contains(&digits));
         match remainder(text) {
             Some(1) if is_own => Ok(()),
+            _ if !is_own => Err(IbanFault::NoCheckDigits),
             _ => Err(IbanFault::CheckDigits),
         }
     }
@@ -247,6 +278,32 @@ fn normal(structure: &str) -> Option<String> {
         };
     }
     Some(runs.join(" "))
+}
+
+/// The fault of a text that begins with no known country.
+fn country_fault(text: &str) -> IbanFault {
+    if text.is_empty() {
+        return IbanFault::Empty;
+    }
+    if let Some(fault) = foreign(text) {
+        return fault;
+    }
+    let country = text.get(..2).unwrap_or_default();
+    if country.len() < 2 || country.bytes().any(|byte| byte.is_ascii_digit()) {
+        IbanFault::NoCountry
+    } else if country.bytes().any(|byte| byte.is_ascii_lowercase()) {
+        IbanFault::SmallCountry
+    } else {
+        IbanFault::Country(country.to_owned())
+    }
+}
+
+/// The first character that no IBAN has, of any country.
+fn foreign(text: &str) -> Option<IbanFault> {
+    let mut characters = text.chars().zip(1..);
+    let (found, at) = characters.find(|(found, _)| !found.is_ascii_alphanumeric())?;
+    let found = character::name(found);
+    Some(IbanFault::Foreign { at, found })
 }
 
 /// The runs of a structure such as `4a 2n`: the number of characters, and their kind.
@@ -352,7 +409,6 @@ mod tests {
 
     #[test]
     fn each_part_has_its_fault() {
-        use IbanFault::{Character, CheckDigits, Country, Length};
         let fault = |text: &str| Ibans::default().judge(text).err();
         assert_eq!(fault("NO9386011117947"), None);
         for good in [
@@ -363,46 +419,45 @@ mod tests {
         ] {
             assert_eq!(fault(good), None);
         }
-        let (digit, capital) = ("a digit", "a capital");
         let table = [
-            ("", Country),
-            ("N", Country),
-            ("no9386011117947", Country),
-            ("XX9386011117947", Country),
-            ("\u{1f600}\u{1f600}\u{1f600}\u{1f600}", Country),
-            ("DE99000000000000000030", CheckDigits),
-            ("DE00000000000000000066", CheckDigits),
-            ("DE01000000000000000048", CheckDigits),
-            ("NO93", Length(15)),
-            ("NO93 8601 1117 947", Length(15)),
-            ("NO938601111794", Length(15)),
-            ("NO93860111179470", Length(15)),
+            ("", "it is empty"),
+            ("N", "does not begin with a country"),
+            ("86011117947", "does not begin with a country"),
+            ("no9386011117947", "its country stands in small letters"),
+            ("XX9386011117947", "XX is no country that has IBANs"),
+            ("\u{1f600}\u{1f600}", "its character 1 is U+1F600"),
+            ("DE99000000000000000030", "are 00, 01 or 99"),
+            ("DE00000000000000000066", "are 00, 01 or 99"),
+            ("DE01000000000000000048", "are 00, 01 or 99"),
+            ("NO93", "of NO has 15 characters; this one has 4"),
+            ("NO93 8601 1117 947", "its character 5 is a blank"),
+            ("NO93-8601-1117-947", "its character 5 is '-'"),
+            ("NO938601111794", "of NO has 15 characters; this one has 14"),
+            (
+                "NO93860111179470",
+                "of NO has 15 characters; this one has 16",
+            ),
             (
                 "NO938601111794\u{e6}",
-                Character {
-                    at: 15,
-                    kind: digit,
-                },
+                "its character 15 is U+00E6, which is outside ASCII",
             ),
-            ("NOA386011117947", Character { at: 3, kind: digit }),
+            (
+                "NOA386011117947",
+                "its character 3 must be a digit, and is a capital",
+            ),
             (
                 "PK68AA1A0000000000000001",
-                Character {
-                    at: 7,
-                    kind: capital,
-                },
+                "its character 7 must be a capital, and is a digit",
             ),
             (
                 "PK68AAAA000000000000000a",
-                Character {
-                    at: 24,
-                    kind: "a capital or a digit",
-                },
+                "its character 24 must be a capital or a digit, and is a small letter",
             ),
-            ("NO9386011117948", CheckDigits),
+            ("NO9386011117948", "its check digits do not fit the rest"),
         ];
         for (text, expected) in table {
-            assert_eq!(fault(text), Some(expected), "{text}");
+            let said = fault(text).unwrap().to_string();
+            assert!(said.contains(expected), "{text}: {said}");
         }
     }
 
@@ -414,7 +469,8 @@ mod tests {
         assert_eq!(ibans.judge(&text), Ok(()));
         assert_eq!(ibans.judge("NO9386011117947"), Ok(()));
         assert!(!is_valid(&text));
-        assert_eq!(ibans.judge(&text[..27]), Err(IbanFault::Length(28)));
+        let short = ibans.judge(&text[..27]).unwrap_err().to_string();
+        assert_eq!(short, "an IBAN of MA has 28 characters; this one has 27");
         // As the registry writes it, and without the blank.
         for structure in ["4!a20!n", "4a20n", "4!a 20!n"] {
             let country = IbanCountry::new("MA", 28, structure).unwrap();

@@ -132,7 +132,7 @@ impl<'a> JsonReader<'a> {
             Some(b'f') => self.word("false", JsonKind::Boolean),
             Some(b'n') => self.word("null", JsonKind::Null),
             Some(b'-' | b'0'..=b'9') => self.number(),
-            _ => self.fault("a JSON value must stand here"),
+            _ => self.no_value(),
         }
     }
 
@@ -152,7 +152,11 @@ impl<'a> JsonReader<'a> {
                     break;
                 }
                 if !self.took(b',') {
-                    return self.fault("a comma or ] must stand here");
+                    return self.fault(match self.peek() {
+                        None => "a comma or ] must stand here, and the body ends",
+                        Some(b'/' | b'#') => "a comma or ] must stand here; JSON has no comments",
+                        Some(_) => "a comma or ] must stand here",
+                    });
                 }
                 self.space();
             }
@@ -179,7 +183,11 @@ impl<'a> JsonReader<'a> {
                     break;
                 }
                 if !self.took(b',') {
-                    return self.fault("a comma or } must stand here");
+                    return self.fault(match self.peek() {
+                        None => "a comma or } must stand here, and the body ends",
+                        Some(b'/' | b'#') => "a comma or } must stand here; JSON has no comments",
+                        Some(_) => "a comma or } must stand here",
+                    });
                 }
                 self.space();
             }
@@ -194,7 +202,16 @@ impl<'a> JsonReader<'a> {
     fn name(&mut self, first: usize, many: &mut HashSet<Cow<'a, str>>) -> ReadResult<Cow<'a, str>> {
         let at = self.at;
         if self.peek() != Some(b'"') {
-            return self.fault("the name of a member must stand here, in quotation marks");
+            return self.fault(match self.peek() {
+                None => "the name of a member must stand here, and the body ends",
+                Some(b'}') => {
+                    "the name of a member must stand here; a comma stands before it that separates nothing"
+                }
+                Some(b'\'') => {
+                    "the name of a member must stand here, in double quotation marks, not in single ones"
+                }
+                Some(_) => "the name of a member must stand here, in quotation marks",
+            });
         }
         let name = self.string()?;
         self.name_at = at;
@@ -322,6 +339,8 @@ impl<'a> JsonReader<'a> {
         self.took(b'-');
         if !self.took(b'0') {
             self.digits()?;
+        } else if self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+            return self.fault("a number has no leading zero");
         }
         if self.took(b'.') {
             self.digits()?;
@@ -351,8 +370,32 @@ impl<'a> JsonReader<'a> {
             self.advance(word.len());
             Ok(kind)
         } else {
-            self.fault("a JSON value must stand here")
+            self.no_value()
         }
+    }
+
+    /// The fault of a place where no value begins (ERR-10).
+    fn no_value<T>(&self) -> ReadResult<T> {
+        self.fault(match self.peek() {
+            None => "a JSON value must stand here, and the body ends",
+            Some(b']' | b'}') if self.follows_comma() => {
+                "a JSON value must stand here; a comma stands before it that separates nothing"
+            }
+            Some(b'\'') => "a JSON value must stand here; a string has double quotation marks",
+            Some(b'+' | b'.') => {
+                "a JSON value must stand here; a number begins with a digit or a minus sign"
+            }
+            Some(b'/' | b'#') => "a JSON value must stand here; JSON has no comments",
+            Some(byte) if byte.is_ascii_alphabetic() => {
+                "a JSON value must stand here; its only words are true, false and null"
+            }
+            Some(_) => "a JSON value must stand here",
+        })
+    }
+
+    fn follows_comma(&self) -> bool {
+        let before = self.text.get(..self.at).unwrap_or_default();
+        before.trim_ascii_end().ends_with(',')
     }
 
     /// Enters an array or an object, after its opening bracket.

@@ -70,7 +70,11 @@ pub fn check(
     let text = std::str::from_utf8(body).map_err(|fault| {
         let malformed = Malformed {
             at: fault.valid_up_to(),
-            why: "this is not UTF-8",
+            why: match body {
+                [0x1f, 0x8b, ..] => "this is not UTF-8: the body is gzip, which it may not be",
+                [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "this is not UTF-8: the body is UTF-16",
+                _ => "this is not UTF-8",
+            },
         };
         vec![fault_of(body, malformed)]
     })?;

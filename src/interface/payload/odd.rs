@@ -30,10 +30,10 @@ pub(super) struct Oddities<'a> {
 pub(super) enum Oddity<'a> {
     /// A name that some cores read as this known name.
     ReadsAs(&'a str),
-    /// A text or a name with a control character.
-    Control,
-    /// A text or a name with a character that changes the direction of display.
-    Direction,
+    /// A text or a name with this control character.
+    Control(char),
+    /// A text or a name with this character, which changes the direction of display.
+    Direction(char),
 }
 
 /// Whether the string of a member may have several lines.
@@ -45,8 +45,8 @@ pub(super) fn takes_lines(name: &str) -> bool {
 fn find(text: &str, takes_lines: bool) -> Option<Oddity<'static>> {
     text.chars().find_map(|character| match character {
         '\r' | '\n' | '\t' if takes_lines => None,
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => Some(Oddity::Direction),
-        character => character.is_control().then_some(Oddity::Control),
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => Some(Oddity::Direction(character)),
+        character => character.is_control().then_some(Oddity::Control(character)),
     })
 }
 
@@ -94,12 +94,14 @@ impl Oddity<'_> {
             Self::ReadsAs(known) => format!(
                 "some servers read this name as {known}: write {known}, once, or choose another name"
             ),
-            Self::Control => {
-                "it holds a control character; CR, LF and TAB may stand in remittanceInformationUnstructured and regulatoryReportingInformation, and no other anywhere".to_owned()
-            }
-            Self::Direction => {
-                "it holds a bidirectional override or isolate (U+202A to U+202E, U+2066 to U+2069): it would not show as it reads".to_owned()
-            }
+            Self::Control(character) => format!(
+                "it holds the control character U+{:04X}; CR, LF and TAB may stand in remittanceInformationUnstructured and regulatoryReportingInformation, and no other anywhere",
+                u32::from(character)
+            ),
+            Self::Direction(character) => format!(
+                "it holds U+{:04X}, a bidirectional override or isolate: it would not show as it reads",
+                u32::from(character)
+            ),
         }
     }
 }
@@ -201,20 +203,23 @@ mod tests {
         for (text, why) in [
             ("plain", None),
             ("Bær – € 😀 \u{a0}\u{200b}\u{2028}\u{2065}\u{206a}", None),
-            ("a\0", Some(Oddity::Control)),
-            ("a\u{7f}", Some(Oddity::Control)),
-            ("\u{80}", Some(Oddity::Control)),
-            ("\u{9f}", Some(Oddity::Control)),
-            ("a\nb", Some(Oddity::Control)),
-            ("\u{202a}", Some(Oddity::Direction)),
-            ("\u{202e}", Some(Oddity::Direction)),
-            ("\u{2066}", Some(Oddity::Direction)),
-            ("\u{2069}", Some(Oddity::Direction)),
+            ("a\0", Some(Oddity::Control('\0'))),
+            ("a\u{7f}", Some(Oddity::Control('\u{7f}'))),
+            ("\u{80}", Some(Oddity::Control('\u{80}'))),
+            ("\u{9f}", Some(Oddity::Control('\u{9f}'))),
+            ("a\nb", Some(Oddity::Control('\n'))),
+            ("\u{202a}", Some(Oddity::Direction('\u{202a}'))),
+            ("\u{202e}", Some(Oddity::Direction('\u{202e}'))),
+            ("\u{2066}", Some(Oddity::Direction('\u{2066}'))),
+            ("\u{2069}", Some(Oddity::Direction('\u{2069}'))),
         ] {
             assert_eq!(find(text, false), why, "{text:?}");
         }
         assert_eq!(find("a\r\n\tb", true), None);
-        assert_eq!(find("a\u{b}", true), Some(Oddity::Control));
-        assert_eq!(find("a\n\u{202e}", true), Some(Oddity::Direction));
+        assert_eq!(find("a\u{b}", true), Some(Oddity::Control('\u{b}')));
+        assert_eq!(
+            find("a\n\u{202e}", true),
+            Some(Oddity::Direction('\u{202e}'))
+        );
     }
 }

@@ -242,8 +242,8 @@ fn text(found: &TextMember<'_>, member: &Member, violations: &mut Violations) {
         }
         _ => {
             let value = violations.text(found, name);
-            if value.is_some_and(|value| day::parse(value).is_none()) {
-                violations.add(name, day::EXPECTED);
+            if let Some(value) = value.filter(|value| day::parse(value).is_none()) {
+                violations.add(name, day::fault(value));
             }
         }
     }

@@ -8,7 +8,7 @@ use super::{
     value::{ObjectMember, TextMember},
     violation::Violations,
 };
-use crate::interface::{Code, day};
+use crate::interface::{Code, character, day};
 use jiff::civil::Date;
 
 const AGENT: &str = "creditorAgent";
@@ -143,10 +143,28 @@ fn currencies(payment: &Payment<'_>, violations: &mut Violations) {
 /// PAY-5.
 pub(super) fn currency(found: &TextMember<'_>, path: &str, violations: &mut Violations) {
     let code = violations.required(found, path, "a currency such as NOK");
-    if code.is_some_and(|code| currency::minor_units(code).is_none()) {
-        let text =
-            "it is not one of the currencies that are accepted: three capitals, such as NOK or EUR";
-        violations.add(path, text);
+    if let Some(code) = code.filter(|code| currency::minor_units(code).is_none()) {
+        violations.add(path, unknown_code(code, 3, "a currency", "NOK"));
+    }
+}
+
+/// The fault of a code of capitals that is not in its set (ERR-10).
+fn unknown_code(code: &str, length: usize, what: &str, example: &str) -> String {
+    let has_length = code.chars().count() == length;
+    let mut characters = code.chars().zip(1_usize..);
+    match characters.find(|(found, _)| !found.is_ascii_uppercase()) {
+        None if has_length => format!("{code} is not {what} that is accepted"),
+        Some((found, _)) if has_length && found.is_ascii_lowercase() => {
+            format!("{what} stands in capitals, such as {example}")
+        }
+        Some((found, at)) if has_length => {
+            let found = character::name(found);
+            format!("its character {at} is {found}; {what} is {length} capitals, such as {example}")
+        }
+        _ => format!(
+            "it has {} characters; {what} has {length} capitals, such as {example}",
+            code.chars().count()
+        ),
     }
 }
 
@@ -274,10 +292,8 @@ pub(super) fn address(payment: &Payment<'_>, violations: &mut Violations) {
         violations.text(found, path);
     }
     let code = violations.required(&address.country, COUNTRY, "two capitals, such as NO");
-    if code.is_some_and(|code| !country::is_accepted(code)) {
-        let text =
-            "it is not one of the countries that are accepted: two capitals, such as NO or SE";
-        violations.add(COUNTRY, text);
+    if let Some(code) = code.filter(|code| !country::is_accepted(code)) {
+        violations.add(COUNTRY, unknown_code(code, 2, "a country", "NO"));
     }
 }
 
@@ -351,7 +367,7 @@ pub(super) fn execution_date(payment: &Payment<'_>, today: Date, violations: &mu
                 format!("it has passed: today is {today} where the bank is")
             }
             Some(_) => return,
-            None => day::EXPECTED.to_owned(),
+            None => day::fault(text),
         },
         TextMember::Other(kind) => format!("it is {kind}; it must be a string such as \"{today}\""),
     };

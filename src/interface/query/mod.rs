@@ -120,7 +120,10 @@ impl<'a> Query<'a> {
                     Ok(value::QueryValue::Offset(offset)) => self.offset = Some(offset),
                     Ok(value::QueryValue::Limit(limit)) => self.limit = Some(limit),
                     Ok(value::QueryValue::Other) => {}
-                    Err(text) => faults.push(malformed(&parameter.name, text)),
+                    Err(text) => {
+                        let text = piece.undecodable().map_or(text, Cow::Owned);
+                        faults.push(malformed(&parameter.name, text));
+                    }
                 }
             }
         }
@@ -142,7 +145,7 @@ impl<'a> Query<'a> {
         for (index, piece) in self.pieces.iter().enumerate() {
             let shown = || piece.shown(index);
             if !piece.name.is_readable() {
-                let text = "its name is not percent-encoded UTF-8 without control characters";
+                let text = format!("its name cannot be read: {}", piece.name.fault());
                 faults.push(malformed(&shown(), text));
                 continue;
             }
@@ -151,15 +154,14 @@ impl<'a> Query<'a> {
                 let text = "it holds a semicolon, at which some servers split: percent-encode it";
                 faults.push(malformed(&shown(), text));
             }
-            let near = |parameter: &&Parameter| {
+            let resembles = |parameter: &Parameter| {
                 piece.parameter.is_none() && piece.name.looks_like(&parameter.name)
-                    || may_hide && piece.hides(&parameter.name)
+            };
+            let near = |parameter: &&Parameter| {
+                resembles(parameter) || may_hide && piece.hides(&parameter.name)
             };
             if let Some(parameter) = parameters.iter().find(near) {
-                let text = format!(
-                    "some servers read {0} in it: the parameter is written {0}, and stands once",
-                    parameter.name
-                );
+                let text = near_fault(&parameter.name, resembles(parameter));
                 faults.push(malformed(&shown(), text));
             }
             let denied =
@@ -215,6 +217,12 @@ impl Piece<'_> {
         name::hides(self.raw, known, usize::from(self.name.is(known)))
     }
 
+    /// The reason why the value cannot be decoded; `None` if it can.
+    fn undecodable(&self) -> Option<String> {
+        let (_, raw) = self.raw.split_once('=').unwrap_or_default();
+        self.value.is_none().then(|| name::undecodable(raw))
+    }
+
     /// The name as a fault shows it. A name that the catalogue does not have could be personal, and is not shown.
     fn shown(&self, index: usize) -> String {
         let name = self.name.as_str();
@@ -243,6 +251,16 @@ fn pieces<'a>(raw: &'a str, parameters: &[Parameter]) -> Vec<Piece<'a>> {
         }
     });
     read.collect()
+}
+
+/// The fault of a piece that some servers read as a parameter: by its name, or by something in it.
+fn near_fault(name: &str, resembles: bool) -> String {
+    if resembles {
+        return format!("some servers read this name as {name}: write it as {name}");
+    }
+    format!(
+        "some servers find the parameter {name} in it, because they decode it once more or part it at ; & or ?: {name} stands once, by itself"
+    )
 }
 
 fn malformed(name: &str, text: impl Into<String>) -> Fault {

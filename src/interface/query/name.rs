@@ -34,6 +34,15 @@ impl<'a> QueryName<'a> {
         self.readable
     }
 
+    /// The reason why the name is not readable (ERR-10). Bytes count in the name.
+    pub(super) fn fault(&self) -> String {
+        let mut controls = self.text.chars().filter(|found| found.is_control());
+        match controls.next() {
+            Some(control) => format!("it has the control character U+{:04X}", u32::from(control)),
+            None => undecodable(&self.text),
+        }
+    }
+
     pub(super) fn as_str(&self) -> &str {
         &self.text
     }
@@ -108,6 +117,20 @@ pub(super) fn decode(raw: &str) -> Option<Cow<'_, str>> {
     let spaced = raw.replace('+', " ");
     let decoded = percent_decode_str(&spaced).decode_utf8().ok()?;
     whole.then(|| Cow::Owned(decoded.into_owned()))
+}
+
+/// The reason why a name or a value cannot be decoded (ERR-10). Bytes count in it, from 0.
+pub(super) fn undecodable(raw: &str) -> String {
+    let bytes = raw.as_bytes();
+    let mut percents = memchr::memchr_iter(b'%', bytes);
+    let lone = percents.find(|at| {
+        let digits = bytes.get(at.saturating_add(1)..at.saturating_add(3));
+        !digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    });
+    match lone {
+        Some(at) => format!("at byte {at} stands a percent sign without two hexadecimal digits"),
+        None => "the bytes that its percent-encoding stands for are not UTF-8".to_owned(),
+    }
 }
 
 /// Whether a name can be a catalogue's: letters, digits, `-`, `_` and `.`, at most 64 of them.

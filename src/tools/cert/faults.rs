@@ -61,8 +61,8 @@ impl Findings {
             Err(fault) => fault,
         };
         let text = match &fault {
-            CertificateFault::Expired(at) => format!("it ended at {}", date(*at)),
-            CertificateFault::NotYetValid(at) => format!("it begins at {}", date(*at)),
+            CertificateFault::Expired(at, _) => format!("it ended at {}", date(*at)),
+            CertificateFault::NotYetValid(at, _) => format!("it begins at {}", date(*at)),
             other => other.to_string(),
         };
         self.0.push(Finding {

@@ -4,7 +4,10 @@
 
 use super::judge::JudgedRequest;
 use crate::{
-    interface::headers::{self, encoded_word, signature::Signature},
+    interface::{
+        base64_fault::Base64Fault,
+        headers::{self, encoded_word, signature::Signature},
+    },
     tools::saved::SavedRequest,
     trust::Certificate,
 };
@@ -42,10 +45,21 @@ pub(super) fn meant(
 
 /// The mistake if the string is right.
 pub(super) fn beyond(request: &SavedRequest, judged: &JudgedRequest, ours: &[u8]) -> String {
+    if let Some(why) = no_base64(request) {
+        return format!("the value of signature in Signature cannot be read: {why}");
+    }
     let found = Material::of(request, judged).and_then(|found| found.otherwise(ours));
     found.unwrap_or_else(|| {
         "sign with the private key of the certificate that is sent, PKCS#1 v1.5 with SHA-256 over the string itself".to_owned()
     })
+}
+
+/// Why the value of signature is no base64 (SIG-9).
+fn no_base64(request: &SavedRequest) -> Option<Base64Fault> {
+    let header = request.headers.get(&headers::SIGNATURE.name)?;
+    let header = encoded_word::decode(header.as_bytes()).ok()?;
+    let signature = Signature::parse(&header).ok()?;
+    Base64Fault::judge(signature.signature).err()
 }
 
 struct Material<'a> {

@@ -7,11 +7,14 @@
 
 use super::TppFault;
 use crate::{
-    interface::headers::{
-        self,
-        digest::{self, DigestFault},
-        encoded_word,
-        signature::Signature,
+    interface::{
+        base64_fault::Base64Fault,
+        headers::{
+            self,
+            digest::{self, DigestFault},
+            encoded_word,
+            signature::Signature,
+        },
     },
     terminal::tame,
     tools::{
@@ -222,13 +225,20 @@ fn signature(
         .and_then(|key| {
             let bytes = BASE64_STANDARD
                 .decode(signature.signature)
-                .map_err(|_| "it is not canonical base64 (SIG-9)".to_owned())?;
+                .map_err(|_| not_base64(signature.signature))?;
             key.verify_sig(&string, &bytes)
                 .map(|()| format!("RSA PKCS#1 v1.5 with SHA-256 over {} bytes", string.len()))
                 .map_err(|_| "it does not verify over the signing string below (SIG-9)".to_owned())
         });
     found.judge("signature", verified);
     Some(string)
+}
+
+fn not_base64(signature: &[u8]) -> String {
+    match Base64Fault::judge(signature) {
+        Err(why) => format!("{why} (SIG-9)"),
+        Ok(()) => "it is not canonical base64 (SIG-9)".to_owned(),
+    }
 }
 
 fn key_id(signature: &Signature<'_>, certificate: &X509Certificate<'_>) -> Result<String, String> {
@@ -340,8 +350,8 @@ fn digest_verdict(
             Err(format!("{said} names neither SHA-256 nor SHA-512 (DIG-1)"))
         }
         Err(DigestFault::Malformed(algorithm)) => Err(format!(
-            "{said} holds no base64 of a {} (DIG-1)",
-            algorithm.name()
+            "{} (DIG-1)",
+            digest::form_fault(headers::trim(value.as_bytes()), algorithm)
         )),
         Err(DigestFault::Mismatch(algorithm)) => Err(format!(
             "{said} is not the {} of the {length} bytes of the body (DIG-1)",

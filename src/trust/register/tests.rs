@@ -247,9 +247,17 @@ fn odd_entities_are_nobody_and_do_not_cost_the_rest() {
 #[test]
 fn what_is_not_the_export_is_refused() {
     for (text, expected) in [
+        ("", "it is empty"),
+        ("<!DOCTYPE html><html>", "it is a page of HTML"),
+        ("\n<HTML lang=en>", "it is a page of HTML"),
+        ("<?xml version=\"1.0\"?>", "it is XML"),
         (
-            "",
-            "it is not the EBA's export: EOF while parsing a value at line 1 column",
+            "\u{feff}[[],[]]",
+            "it begins with a byte order mark (U+FEFF)",
+        ),
+        (
+            "expired",
+            "it is not the EBA's export: expected value at line 1 column",
         ),
         (
             "PK\u{3}\u{4}",

@@ -17,7 +17,7 @@
 mod tests;
 
 use super::trim;
-use crate::interface::operations::Environment;
+use crate::interface::{character::OddCharacter, operations::Environment};
 use http::HeaderValue;
 use percent_encoding::percent_decode;
 use std::{
@@ -91,6 +91,68 @@ pub enum RedirectFault {
     /// A parameter that the redirect adds itself.
     #[error("its query may not have a parameter {0}, which the redirect adds itself")]
     Parameter(&'static str),
+}
+
+impl RedirectFault {
+    /// The sentence about a value that has this fault (ERR-10). It repeats nothing of it but a character and a length.
+    pub fn of(self, value: &[u8]) -> String {
+        let what = match self {
+            Self::TooLong => format!("it has {} characters", value.len()),
+            Self::Character(at) => {
+                return character_fault(OddCharacter::at(value, at.saturating_sub(1)));
+            }
+            Self::Scheme => scheme_fault(value).to_owned(),
+            Self::Host => host_fault(value).to_owned(),
+            Self::Port | Self::UserInfo | Self::Fragment | Self::Parameter(_) => {
+                return self.to_string();
+            }
+        };
+        format!("{what}; {self}")
+    }
+}
+
+fn character_fault(odd: OddCharacter) -> String {
+    let why = match odd.character() {
+        Some('%') => " without two hexadecimal digits behind it",
+        Some('[' | ']') => ", which stands around an IPv6 host alone",
+        _ => ", which may not stand there as it is (RFC 3986): percent-encode it",
+    };
+    format!("{odd}{why}")
+}
+
+fn scheme_fault(value: &[u8]) -> &'static str {
+    let text = std::str::from_utf8(value).unwrap_or_default();
+    match text.split_once("://") {
+        None => "it has no scheme and no host",
+        Some((scheme, _)) if scheme.eq_ignore_ascii_case("http") => {
+            "its scheme is http, which the sandbox takes for a loopback host alone"
+        }
+        Some(_) => "its scheme is another one",
+    }
+}
+
+fn host_fault(value: &[u8]) -> &'static str {
+    let text = std::str::from_utf8(value).unwrap_or_default();
+    let (_, rest) = text.split_once("://").unwrap_or_default();
+    let (authority, _) = split_authority(rest);
+    let (host, _) = split_port(authority);
+    let name = host.strip_suffix('.').unwrap_or(host);
+    let mut labels = name.split('.');
+    if host.is_empty() {
+        "its host is empty"
+    } else if host.starts_with('[') || host.contains(':') {
+        "its host is no IPv6 address in brackets"
+    } else if host.contains('%') {
+        "its host is percent-encoded"
+    } else if labels.any(str::is_empty) {
+        "its host has two points in a row, or begins with one"
+    } else if name.len() > MAX_HOST || name.split('.').any(|label| label.len() > MAX_LABEL) {
+        "its host, or a label of it, is too long"
+    } else if last_label(name).is_some_and(is_number) {
+        "its host ends in a number, and is no IPv4 address"
+    } else {
+        "its host has a character that no host has"
+    }
 }
 
 /// The parts of a URI that a browser may be sent to.
