@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
 
+use super::documentation;
 use super::proxies::Proxies;
 use super::section::Section;
 use super::value::Value;
@@ -31,6 +32,8 @@ pub struct Listener {
     pub hsts: Option<Duration>,
     /// Whether callers without a signature get the OpenAPI description and its page. Default off.
     pub description: bool,
+    /// The base of `documentation` in error bodies (ERR-10), which the reason follows at once. `None`, the default: no such member.
+    pub documentation: Option<String>,
     /// The limits of connections (ERR-4, HTTP-9).
     pub limits: ListenerLimits,
     /// The time-out of a body, from the end of the head. Default 10 s.
@@ -242,6 +245,7 @@ impl Listener {
         let description = section
             .optional("description")
             .and_then(|value| value.one_of(&[("on", true), ("off", false)]));
+        let documentation = documentation::read(&mut section);
         let limits = ListenerLimits::read(&mut section);
         let body_timeout = duration(&mut section, "body_timeout", 100, 60_000);
         let keepalive = duration(&mut section, "keepalive", 1_000, 3_600_000);
@@ -253,6 +257,7 @@ impl Listener {
             proxies,
             hsts,
             description: description.unwrap_or(false),
+            documentation,
             limits,
             body_timeout: body_timeout.unwrap_or(Duration::from_secs(10)),
             keepalive: keepalive.unwrap_or(Duration::from_secs(60)),

@@ -29,6 +29,7 @@ mod answer_sizes;
 mod audit;
 mod control;
 mod control_clients;
+mod documentation;
 mod endpoints;
 mod identity;
 mod limits;

@@ -135,6 +135,7 @@ impl Fixed {
             proxies,
             hsts,
             description,
+            documentation,
             limits,
             body_timeout,
             keepalive,
@@ -159,6 +160,10 @@ impl Fixed {
             ),
             ("listener.hsts", *hsts == listened.hsts),
             ("listener.description", *description == listened.description),
+            (
+                "listener.documentation",
+                *documentation == listened.documentation,
+            ),
             ("listener.keepalive", *keepalive == listened.keepalive),
             ("control.address", *control == other.control),
             ("state", *state == other.state),

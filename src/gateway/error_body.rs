@@ -8,23 +8,36 @@ use uuid::Uuid;
 /// The longest `text` of tppMessages, in characters (§Message object).
 const MAX_TEXT: usize = 512;
 
+/// What every error body says of the gateway itself.
+#[derive(Debug)]
+pub(super) struct Origin {
+    /// ERR-1's `system`.
+    pub(super) system: String,
+    /// The base of `documentation`, which the reason follows (ERR-10); `None` for no such member.
+    pub(super) documentation: Option<String>,
+}
+
 /// The body of a refusal (ERR-1), with its id, and with the operation if it is known.
 pub(super) fn of(
     refusal: &Refusal,
     id: Uuid,
-    system: &str,
+    origin: &Origin,
     operation: Option<&Operation>,
 ) -> Value {
     let reason = refusal.reason();
     let mut body = Map::new();
     body.insert("id".into(), json!(id.to_string()));
-    body.insert("system".into(), json!(system));
+    body.insert("system".into(), json!(origin.system));
     body.insert("status".into(), json!(refusal.status()));
     if let Some(code) = code(refusal) {
         body.insert("code".into(), json!(code));
     }
     body.insert("message".into(), json!(reason.title()));
     body.insert("reason".into(), json!(reason.slug()));
+    if let Some(base) = &origin.documentation {
+        let page = format!("{base}{}", reason.slug());
+        body.insert("documentation".into(), json!(page));
+    }
     if !refusal.faults().is_empty() || refusal.status() == 400 {
         body.insert(
             "faults".into(),

@@ -63,6 +63,8 @@ pub(super) struct Gate {
 pub(super) struct GateSettings {
     /// ERR-1's `system`.
     pub(super) system: String,
+    /// The base of `documentation` in error bodies, if there is one (ERR-10).
+    pub(super) documentation: Option<String>,
     /// How long an idle connection is kept open, in whole seconds.
     pub(super) keepalive: Duration,
     /// The time-out of a request's body.
@@ -99,7 +101,7 @@ impl Gate {
                 settings.hsts.and_then(strict_transport_security),
                 signatures,
             ),
-            responder: Responder::new(settings.system),
+            responder: Responder::new(settings.system, settings.documentation),
             forwarder: Forwarder::new(
                 Upstream::new(settings.assertion_signer, clock, Arc::clone(&telemetry)),
                 &settings.limits,
@@ -260,14 +262,13 @@ impl Gate {
     }
 
     /// Refuses a request whose head was not read, and reports it like any other (ERR-8).
-    async fn refuse_head(&self, session: &mut Session, reason: Reason) {
+    async fn refuse_head(&self, session: &mut Session, refusal: &Refusal) {
         let opening = Opening::unread(session, self.ledger.trace_ids());
         let mut exchange = Box::new(self.ledger.begin(self.current.load_full(), opening));
-        exchange.set_outcome(Outcome::Refused(reason));
-        let refusal = Refusal::new(reason);
+        exchange.set_outcome(Outcome::Refused(refusal.reason()));
         let id = exchange.make_id();
         let context = exchange.answer_context();
-        let refused = self.responder.refuse_head(session, &refusal, id, &context);
+        let refused = self.responder.refuse_head(session, refusal, id, &context);
         if let Err(error) = refused.await {
             exchange.set_undelivered(cut_of(session, &error));
         }
@@ -352,8 +353,8 @@ impl HttpServerApp for Gate {
         let next = pin!(read_head(&mut session, &self.closing)).await;
         match next {
             NextHead::Read => {}
-            NextHead::Refused(reason) => {
-                pin!(self.refuse_head(&mut session, reason)).await;
+            NextHead::Refused(refusal) => {
+                pin!(self.refuse_head(&mut session, &refusal)).await;
                 session.shutdown().await;
                 return None;
             }

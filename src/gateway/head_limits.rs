@@ -22,9 +22,27 @@ pub(super) fn judge_size(head: &Parts, limits: &ListenerLimits) -> Result<(), Re
         let size = fields.iter().map(of).sum::<usize>();
         size <= limits.head_size && (size <= MAX_PRESENTED || has_small_certificates(fields))
     };
-    is_small
-        .then_some(())
-        .ok_or_else(|| Refusal::new(Reason::HeadersTooLarge))
+    match is_small {
+        true => Ok(()),
+        false => Err(too_large(fields, limits)),
+    }
+}
+
+/// The limit that a head exceeds (ERR-10); the reason says it of the head as a whole.
+fn too_large(fields: &HeaderMap, limits: &ListenerLimits) -> Refusal {
+    let reason = Reason::HeadersTooLarge;
+    if fields.len() > limits.head_fields {
+        let text = format!(
+            "the head has more than {} header fields",
+            limits.head_fields
+        );
+        Fault::request(reason, text).into()
+    } else if has_small_certificates(fields) {
+        Refusal::new(reason)
+    } else {
+        let header = TPP_SIGNATURE_CERTIFICATE.written;
+        Fault::header(reason, header, "it is longer than 16 KiB").into()
+    }
 }
 
 /// Whether no certificate in TPP-Signature-Certificate is too large. The check of the certificate comes after others (HTTP-9).

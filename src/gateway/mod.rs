@@ -57,6 +57,7 @@ mod arrival;
 mod closing;
 mod delivery;
 mod head_limits;
+mod parse_fault;
 mod request_body;
 mod request_head;
 

@@ -109,7 +109,7 @@ impl<'a> DownstreamBody<'a> {
                 ChunkedBody::Exact => false,
                 ChunkedBody::Followed => true,
                 ChunkedBody::Incomplete | ChunkedBody::Malformed => {
-                    return Err(BodyFault::Broken("its chunks are malformed".to_owned()));
+                    return Err(BodyFault::Chunks("its chunks are malformed".to_owned()));
                 }
             },
             Announced::Nothing | Announced::Length(_) => connection.is_followed(length),
@@ -213,7 +213,12 @@ fn fault(error: &Error) -> BodyFault {
 }
 
 fn broken(error: &Error) -> BodyFault {
-    BodyFault::Broken(error.etype().as_str().to_owned())
+    let why = error.etype().as_str().to_owned();
+    // pingora's types of errors about chunks and trailers.
+    match why.as_str() {
+        "InvalidChunk" | "InvalidTrailerEnd" => BodyFault::Chunks(why),
+        _ => BodyFault::Broken(why),
+    }
 }
 
 #[cfg(test)]

@@ -3,8 +3,9 @@
 use super::{
     closing::Closing,
     listener::{ClientConnection, HeadFault},
+    parse_fault,
 };
-use crate::interface::Reason;
+use crate::interface::{Reason, Refusal};
 use http::Method;
 use pingora::{ErrorType, Result, prelude::timeout, protocols::http::ServerSession as Session};
 use std::{pin::pin, time::Duration};
@@ -21,7 +22,7 @@ pub(super) enum NextHead {
     /// Its head was read.
     Read,
     /// The HTTP layer refuses it (HTTP-7, HTTP-9).
-    Refused(Reason),
+    Refused(Box<Refusal>),
     /// There is no further request.
     Absent,
 }
@@ -36,19 +37,25 @@ pub(super) async fn read_head(session: &mut Session, closing: &Closing) -> NextH
     match (read, fault) {
         // The target of CONNECT is not a path (RFC 9112, section 3.2.3).
         (Ok(true), _) if session.req_header().method == Method::CONNECT => {
-            NextHead::Refused(Reason::MalformedRequest)
+            NextHead::Refused(Box::new(parse_fault::connect()))
         }
         (Ok(true), _) => NextHead::Read,
         // For pingora, a fault in the first part of a head is the end of an idle connection.
-        (_, Some(HeadFault::TooLarge)) => NextHead::Refused(Reason::HeadersTooLarge),
-        (_, Some(HeadFault::TooSlow)) => NextHead::Refused(Reason::RequestTimeout),
+        (_, Some(HeadFault::TooLarge)) => refused(Reason::HeadersTooLarge),
+        (_, Some(HeadFault::TooSlow)) => refused(Reason::RequestTimeout),
         (Ok(false), None) => NextHead::Absent,
         (Err(error), None) => match error.etype() {
-            ErrorType::InvalidHTTPHeader => NextHead::Refused(Reason::MalformedRequest),
+            ErrorType::InvalidHTTPHeader => {
+                NextHead::Refused(Box::new(parse_fault::refusal(&error)))
+            }
             // The caller has disconnected, so no answer is sent.
             _ => NextHead::Absent,
         },
     }
+}
+
+fn refused(reason: Reason) -> NextHead {
+    NextHead::Refused(Box::new(Refusal::new(reason)))
 }
 
 /// Reads a head; `None` if the listener is closed and no head is arriving, because an idle connection ends with the listener.

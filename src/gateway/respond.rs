@@ -2,7 +2,8 @@
 
 use super::{
     answer_head::{AnswerContext, write_common_headers, write_quota_headers},
-    error_body, request_body,
+    error_body::{self, Origin},
+    request_body,
     sca_link::links_object,
 };
 use crate::interface::{Reason, Refusal, openapi::page::Document};
@@ -25,13 +26,18 @@ const DRAIN_BYTES: usize = 256 * 1024;
 /// Sends the gateway's own answers.
 #[derive(Debug)]
 pub(super) struct Responder {
-    system: String,
+    origin: Origin,
 }
 
 impl Responder {
-    /// Creates a responder for this `system` (ERR-1).
-    pub(super) const fn new(system: String) -> Self {
-        Self { system }
+    /// Creates a responder for this `system` (ERR-1) and this base of `documentation` (ERR-10).
+    pub(super) const fn new(system: String, documentation: Option<String>) -> Self {
+        Self {
+            origin: Origin {
+                system,
+                documentation,
+            },
+        }
     }
 
     /// Refuses a request whose head was not read (ERR-8). Its end is unknown, so the connection ends with the answer.
@@ -42,7 +48,7 @@ impl Responder {
         id: Uuid,
         context: &AnswerContext<'_>,
     ) -> Result<()> {
-        let body = Bytes::from(error_body::of(refusal, id, &self.system, None).to_string());
+        let body = Bytes::from(error_body::of(refusal, id, &self.origin, None).to_string());
         let head = head(refusal, context, body.len())?;
         session.set_keepalive(None);
         send(session, head, Some(body)).await
@@ -56,7 +62,7 @@ impl Responder {
         id: Uuid,
         context: &AnswerContext<'_>,
     ) -> Result<()> {
-        let body = error_body::of(refusal, id, &self.system, context.operation);
+        let body = error_body::of(refusal, id, &self.origin, context.operation);
         let body = Bytes::from(body.to_string());
         let mut head = head(refusal, context, body.len())?;
         // The end of a wrongly framed request is unknown, and a slow one is not awaited. After these refusals, and after a head

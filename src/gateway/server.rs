@@ -225,6 +225,7 @@ fn links(sca: &ScaSettings, environment: Environment, clock: &Clock) -> Result<L
 fn gate_settings(fixed: &Fixed, assertion_signer: Option<Arc<AssertionSigner>>) -> GateSettings {
     GateSettings {
         system: fixed.system.clone(),
+        documentation: fixed.listener.documentation.clone(),
         keepalive: fixed.listener.keepalive,
         body_timeout: fixed.listener.body_timeout,
         hsts: fixed.listener.hsts,

@@ -367,3 +367,96 @@ fn sizes_of_answers_by_group() {
         assert!(faults[0].ends_with(expected), "{keys}: {faults:?}");
     }
 }
+
+//= ERR-10 accepted
+#[test]
+fn the_base_of_the_documentation() {
+    let site = Site::new();
+    let read = |base: &str| {
+        let key = "key: ../certs/server.key";
+        site.read(&LEAST.replace(key, &format!("{key}, documentation: '{base}'")))
+    };
+    for (base, with) in [
+        ("https://bank.example", "https://bank.example/"),
+        (
+            "https://bank.example/errors",
+            "https://bank.example/errors/",
+        ),
+        (
+            "https://bank.example/errors/",
+            "https://bank.example/errors/",
+        ),
+        (
+            "HTTPS://[2001:db8::1]:8443/e.html#",
+            "HTTPS://[2001:db8::1]:8443/e.html#",
+        ),
+    ] {
+        let settings = read(base).unwrap();
+        let documentation = settings.fixed.listener.documentation;
+        assert_eq!(documentation.as_deref(), Some(with));
+    }
+    assert_eq!(site.read(LEAST).unwrap().fixed.listener.documentation, None);
+    for (base, expected) in [
+        ("http://bank.example/", "that starts with https://"),
+        ("http://localhost/", "that starts with https://"),
+        ("/errors/", "that starts with https://"),
+        ("https://user@bank.example/", "may not name a user"),
+        ("https://bank.example/?reason=", "it has a query"),
+        ("https://bank.example/#reason-", "may not have a fragment"),
+        ("https://bank.example/##", "may not have a fragment"),
+        ("https://bank.example:99999/", "its port must be"),
+        ("https:///errors/", "must name a host"),
+        ("https://bank.example/a b/", "character 23"),
+    ] {
+        let faults = read(base).unwrap_err();
+        assert_eq!(faults.len(), 1, "{base}: {faults:?}");
+        let fault = &faults[0];
+        let begin = format!(
+            "listener.documentation: found \"{base}\"; expected an https URL without a query"
+        );
+        assert!(
+            fault.contains(&begin) && fault.contains(expected),
+            "{fault}"
+        );
+    }
+}
+
+/// Every key that takes a word in place of a number, a duration, a size or a section.
+//= ERR-10 refused
+#[test]
+fn off_is_named_where_it_may_stand() {
+    let site = Site::new();
+    let listener = |line: &str| {
+        let key = "key: ../certs/server.key";
+        LEAST.replace(key, &format!("{key}, {line}"))
+    };
+    let upstream = |line: &str| {
+        let address = "'10.0.0.7:8080'";
+        LEAST.replace(address, &format!("{address}, {line}"))
+    };
+    let more = |line: &str| format!("{LEAST}{line}\n");
+    let off = r#", or "off""#;
+    let all = [
+        more("rates: {per_address: false}"),
+        more("rates: {per_tpp: no}"),
+        more("rates: {unsafe_per_tpp: 0}"),
+        more("rates: {chains_per_address: none}"),
+        more("rates: {chains: -1}"),
+        listener("max_connections_per_address: false"),
+        listener("min_body_rate: false"),
+        listener("read_ahead: false"),
+        listener("overload_delay: false"),
+        listener("hsts: false"),
+        more("reload: {watch: false}"),
+        upstream("ejection: false"),
+    ];
+    for text in all {
+        let faults = site.read(&text).unwrap_err();
+        assert!(
+            faults.iter().any(|fault| fault.ends_with(off)),
+            "{faults:?}"
+        );
+    }
+    let faults = site.read(&listener("threads: many")).unwrap_err();
+    assert!(faults[0].ends_with(r#", or "auto""#), "{faults:?}");
+}

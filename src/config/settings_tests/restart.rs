@@ -46,6 +46,10 @@ fn changes() -> Vec<(&'static str, String)> {
         ("listener.body_timeout", listener("body_timeout: 7s")),
         ("listener.hsts", listener("hsts: off")),
         ("listener.description", listener("description: on")),
+        (
+            "listener.documentation",
+            listener("documentation: 'https://bank.example/errors'"),
+        ),
         ("listener.keepalive", listener("keepalive: 7s")),
         (
             "control.address",
@@ -108,6 +112,7 @@ fn every_fixed_setting_is_covered() {
         proxies: _,
         hsts: _,
         description: _,
+        documentation: _,
         limits,
         body_timeout: _,
         keepalive: _,
@@ -128,5 +133,5 @@ fn every_fixed_setting_is_covered() {
         overload_delay: _,
     } = limits;
     // `client_address` needs `trusted_proxies`, and has a test of its own.
-    assert_eq!(changes().len(), 8 + 9 + 13);
+    assert_eq!(changes().len(), 8 + 10 + 13);
 }

@@ -175,6 +175,7 @@ fn error() -> Value {
             "code": code,
             "message": { "type": "string", "description": "A sentence on the reason." },
             "reason": { "type": "string", "enum": reasons, "description": "Why the gateway refused the request; it never changes its meaning. An error of the core has none." },
+            "documentation": { "type": "string", "format": "uri", "description": "The bank's page about the reason, where the bank has such pages." },
             "faults": {
                 "type": "array",
                 "description": "Everything that was wrong at this stage.",
