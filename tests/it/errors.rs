@@ -2,6 +2,10 @@
 
 /// ERR-6: errors of the core in a content coding.
 mod coded;
+/// ERR-10: the page of a reason.
+mod documentation;
+/// ERR-10: one cause in each sentence.
+mod sentences;
 /// ERR-4, ERR-6.
 mod upstream;
 
