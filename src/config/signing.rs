@@ -57,9 +57,6 @@ pub(super) fn response_signing(root: &mut Section<'_>, base: &Path) -> Option<An
     let body_limit = section
         .optional("body_limit")
         .and_then(|value| value.size(1..=BODY_LIMIT));
-    if !named && section.has("body_limit") {
-        section.fault("body_limit", "it has no effect without certificate and key");
-    }
     let signer = identity.map(|identity| AnswerSigner::new(&identity));
     if let Some(Err(fault)) = &signer {
         section.fault("key", fault.to_string());

@@ -59,9 +59,9 @@ pub(super) fn read_added(section: &mut Section<'_>, name: Option<&str>) -> Optio
     let deprecated = read_deprecated(section, None);
     let answer = read_answer(section);
     refuse_fixed_keys(section);
-    let is_answered_here = answered_by == Some(AnsweredBy::Gateway);
+    let needs_none = answered_by == Some(AnsweredBy::Gateway) || about == About::Initiation;
     let is_of_account = |id: &PathId| matches!(id, PathId::Account | PathId::AccountLike);
-    if !section.has("sca") && !is_answered_here && ids.iter().any(is_of_account) {
+    if !section.has("sca") && !needs_none && ids.iter().any(is_of_account) {
         let text = "missing key: the path names an account; write consent, or none if its data needs no consent of the PSU (SCA-8)";
         section.fault("sca", text);
     }

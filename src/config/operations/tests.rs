@@ -160,7 +160,7 @@ fn the_subject_of_an_added_operation() {
         Ok::<_, String>(find(&catalogue, method, "/v2/x/p/b").unwrap())
     };
     for (method, keys, about) in [
-        ("POST", "", About::Other),
+        ("POST", "", About::Payment),
         ("POST", ", schema: payment", About::Initiation),
         ("POST", ", schema: cross-border-payment", About::Initiation),
         (
@@ -221,7 +221,7 @@ fn payments_require_psp_pi_and_paths_of_the_interface_are_its_own() {
             "method: GET, path: '/v1/alt/{payment-id}', about: payment",
             "method: POST, path: /v1/alt, schema: basket",
             "method: POST, path: /v1/alt, schema: basket, about: other",
-            "method: POST, path: '/v1/alt/{payment-product}', body: json",
+            "method: POST, path: '/v1/alt/{payment-product}', body: json, about: other",
         ] {
             let fault = load(&format!("role: {role}, {keys}"));
             assert!(
@@ -438,7 +438,7 @@ fn what_an_operation_cannot_carry() {
         (
             "name: x, method: GET, role: PSP_AI, quota: four-in-a-day, path: '/v2/{id}'".to_owned(),
             "write /v2/{account-id}",
-            "name: x, method: GET, role: PSP_AI, quota: four-in-a-day, path: '/v2/{account-id}'".to_owned(),
+            "name: x, method: GET, role: PSP_AI, sca: identified, quota: four-in-a-day, path: '/v2/{account-id}'".to_owned(),
         ),
         (
             format!("name: x, method: GET, role: PSP_AI, sca: identified, {list}, path: '/v2/{{account-id}}'"),

@@ -161,10 +161,6 @@ fn what_has_no_effect_or_a_wrong_one_is_a_fault() {
             "assertion.audience: it has no effect without key",
         ),
         (
-            "response_signing: {body_limit: 1KiB}".to_owned(),
-            "response_signing.body_limit: it has no effect",
-        ),
-        (
             format!("revocation: {{check: on, addresses: [{issuer}, {issuer}]}}"),
             "revocation.addresses[1]: the list already contains this issuer",
         ),
