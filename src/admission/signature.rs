@@ -65,12 +65,13 @@ pub(super) fn verify(head: &Head<'_>, tpp: &Tpp, world: &Snapshot) -> Result<Sig
         // The envelope reports this too, but its fault may be observed.
         return Err(fault(Reason::SignatureMissing, "missing or empty".into()).into());
     }
+    let refuse = |why| Refusal::from(unreadable(&why, matches!(value, Cow::Owned(_))));
     let request = SignedRequest {
         head,
-        signature: parse(&value)?,
+        signature: parse(&value).map_err(refuse)?,
     };
     if let Some(refusal) = Refusal::of(request.faults(tpp, policy)) {
-        return Err(hidden(&value, &refusal).unwrap_or(refusal));
+        return Err(hidden(&value, &refusal).map_or(refusal, refuse));
     }
     let signing_string = request.string(HeaderValues::All);
     let signature = &request.signature;
@@ -101,27 +102,26 @@ fn decode<'h>(fields: &Fields<'h>) -> Result<Cow<'h, [u8]>, Fault> {
 }
 
 /// SIG-2.
-fn parse<'v>(value: &'v Cow<'_, [u8]>) -> Result<Signature<'v>, Fault> {
-    Signature::parse(value).map_err(|why| unreadable(value, &why))
+fn parse(value: &[u8]) -> Result<Signature<'_>, SignatureFault> {
+    Signature::parse(value)
 }
 
 /// ERR-10: the bytes of encoded words count after they are decoded.
-fn unreadable(value: &Cow<'_, [u8]>, why: &SignatureFault) -> Fault {
-    let decoded = match value {
-        Cow::Borrowed(_) => "",
-        Cow::Owned(_) => " (bytes count in the decoded text)",
+fn unreadable(why: &SignatureFault, was_encoded: bool) -> Fault {
+    let decoded = match was_encoded {
+        true => " (bytes count in the decoded text)",
+        false => "",
     };
     fault(Reason::SignatureMalformed, format!("{why}{decoded}"))
 }
 
 /// ERR-10: the cause of an issuer that does not match, if keyId was read as far as the quotation mark of a parameter that the header does not
 /// have.
-fn hidden(value: &Cow<'_, [u8]>, refusal: &Refusal) -> Option<Refusal> {
-    let why = match refusal.reason() {
+fn hidden(value: &[u8], refusal: &Refusal) -> Option<SignatureFault> {
+    match refusal.reason() {
         Reason::SignatureKeyMismatch => SignatureFault::hidden(value),
         _ => None,
-    };
-    Some(unreadable(value, &why?).into())
+    }
 }
 
 /// ERR-10: why a signature that does not verify is none: its base64, or its length.

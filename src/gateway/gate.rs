@@ -7,6 +7,7 @@ use super::{
     delivery::{await_written, cut_of, end_request},
     descriptions::{self, Descriptions, Found},
     drain::Underway,
+    error_body::Origin,
     exchange::{Exchange, Ledger},
     failure::{self, ForwardFailure},
     forwarding::Forwarder,
@@ -61,10 +62,8 @@ pub(super) struct Gate {
 /// The settings of a gate.
 #[derive(Debug)]
 pub(super) struct GateSettings {
-    /// ERR-1's `system`.
-    pub(super) system: String,
-    /// The base of `documentation` in error bodies, if there is one (ERR-10).
-    pub(super) documentation: Option<String>,
+    /// ERR-1's `system`, and the pages about reasons (ERR-10).
+    pub(super) origin: Origin,
     /// How long an idle connection is kept open, in whole seconds.
     pub(super) keepalive: Duration,
     /// The time-out of a request's body.
@@ -101,7 +100,7 @@ impl Gate {
                 settings.hsts.and_then(strict_transport_security),
                 signatures,
             ),
-            responder: Responder::new(settings.system, settings.documentation),
+            responder: Responder::new(settings.origin),
             forwarder: Forwarder::new(
                 Upstream::new(settings.assertion_signer, clock, Arc::clone(&telemetry)),
                 &settings.limits,

@@ -31,13 +31,8 @@ pub(super) struct Responder {
 
 impl Responder {
     /// Creates a responder for this `system` (ERR-1) and this base of `documentation` (ERR-10).
-    pub(super) const fn new(system: String, documentation: Option<String>) -> Self {
-        Self {
-            origin: Origin {
-                system,
-                documentation,
-            },
-        }
+    pub(super) const fn new(origin: Origin) -> Self {
+        Self { origin }
     }
 
     /// Refuses a request whose head was not read (ERR-8). Its end is unknown, so the connection ends with the answer.

@@ -4,6 +4,7 @@ use super::{
     checked::{Checked, Ports},
     control_service::{ControlRun, ControlService},
     drain::{BySignal, CONTROL_WITHIN, Drain, Drained},
+    error_body::Origin,
     gate::{Gate, GateSettings},
     listener::{self, PublicListener, PublicSocket},
     reload::{self, Reloader},
@@ -224,8 +225,10 @@ fn links(sca: &ScaSettings, environment: Environment, clock: &Clock) -> Result<L
 
 fn gate_settings(fixed: &Fixed, assertion_signer: Option<Arc<AssertionSigner>>) -> GateSettings {
     GateSettings {
-        system: fixed.system.clone(),
-        documentation: fixed.listener.documentation.clone(),
+        origin: Origin {
+            system: fixed.system.clone(),
+            documentation: fixed.listener.documentation.clone(),
+        },
         keepalive: fixed.listener.keepalive,
         body_timeout: fixed.listener.body_timeout,
         hsts: fixed.listener.hsts,

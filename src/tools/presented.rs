@@ -124,10 +124,7 @@ mod tests {
                 b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----",
                 "of something else",
             ),
-            (
-                b"-----BEGIN CERTIFICATE-----\nAAAA",
-                "it is cut off",
-            ),
+            (b"-----BEGIN CERTIFICATE-----\nAAAA", "it is cut off"),
             (b"hello, world", "not base64: at byte 5"),
         ] {
             let fault = read(file).unwrap_err().to_string();

@@ -96,13 +96,13 @@ pub(super) fn parse(
     let address = forms.trimmed(
         &headers::PSU_IP_ADDRESS,
         network::address,
-        network::address_fault,
+        network::fault_of_address,
     );
     parsed.psu_present = address.is_some();
     let is_port = |value: &[u8]| network::port(value).is_some();
-    forms.each(&headers::PSU_IP_PORT, is_port, network::port_fault);
+    forms.each(&headers::PSU_IP_PORT, is_port, network::fault_of_port);
     let location = &headers::PSU_GEO_LOCATION;
-    forms.each(location, network::is_location, network::location_fault);
+    forms.each(location, network::is_location, network::fault_of_location);
     // HDR-12
     let identity = forms.once(&headers::X_PSU_IDENTITY, |value| {
         identity(headers::trim(value.as_bytes()), operation, policy)

@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr};
 const EXPECTED_LOCATION: &str = "it must be GEO:<latitude>,<longitude> in decimal degrees, -90 to 90 and -180 to 180, as in GEO:59.91,10.75";
 
 /// The reason why a value is no address (ERR-10). It shows no digit.
-pub fn address_fault(value: &[u8]) -> String {
+pub fn fault_of_address(value: &[u8]) -> String {
     let is_of_address = |byte: u8| byte.is_ascii_hexdigit() || matches!(byte, b'.' | b':');
     if let Some(odd) = OddCharacter::first(value, is_of_address) {
         let why = match odd.character() {
@@ -42,7 +42,7 @@ pub fn address_fault(value: &[u8]) -> String {
 }
 
 /// The reason why a value is no port (ERR-10).
-pub fn port_fault(value: &[u8]) -> String {
+pub fn fault_of_port(value: &[u8]) -> String {
     match OddCharacter::first(value, |byte| byte.is_ascii_digit()) {
         Some(odd) => format!("{odd}; a port is a number from 1 to 65535"),
         None if value == b"0" => "a port is a number from 1 to 65535, not 0".to_owned(),
@@ -54,7 +54,7 @@ pub fn port_fault(value: &[u8]) -> String {
 }
 
 /// The reason why a value is no place (ERR-10). It shows no digit.
-pub fn location_fault(value: &[u8]) -> String {
+pub fn fault_of_location(value: &[u8]) -> String {
     let Some(place) = value.strip_prefix(b"GEO:") else {
         return format!("it does not begin with GEO:, in capitals; {EXPECTED_LOCATION}");
     };

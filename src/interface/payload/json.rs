@@ -10,6 +10,7 @@
 //! nesting is limited to [`MAX_DEPTH`].
 
 use super::{
+    misplaced,
     odd::{self, Oddities, Oddity},
     value::{JsonKind, ObjectMember, TextMember},
 };
@@ -132,7 +133,7 @@ impl<'a> JsonReader<'a> {
             Some(b'f') => self.word("false", JsonKind::Boolean),
             Some(b'n') => self.word("null", JsonKind::Null),
             Some(b'-' | b'0'..=b'9') => self.number(),
-            _ => self.no_value(),
+            _ => self.fault(misplaced::value(self.text, self.at)),
         }
     }
 
@@ -152,11 +153,7 @@ impl<'a> JsonReader<'a> {
                     break;
                 }
                 if !self.took(b',') {
-                    return self.fault(match self.peek() {
-                        None => "a comma or ] must stand here, and the body ends",
-                        Some(b'/' | b'#') => "a comma or ] must stand here; JSON has no comments",
-                        Some(_) => "a comma or ] must stand here",
-                    });
+                    return self.fault(misplaced::in_array(self.peek()));
                 }
                 self.space();
             }
@@ -183,11 +180,7 @@ impl<'a> JsonReader<'a> {
                     break;
                 }
                 if !self.took(b',') {
-                    return self.fault(match self.peek() {
-                        None => "a comma or } must stand here, and the body ends",
-                        Some(b'/' | b'#') => "a comma or } must stand here; JSON has no comments",
-                        Some(_) => "a comma or } must stand here",
-                    });
+                    return self.fault(misplaced::in_object(self.peek()));
                 }
                 self.space();
             }
@@ -202,16 +195,7 @@ impl<'a> JsonReader<'a> {
     fn name(&mut self, first: usize, many: &mut HashSet<Cow<'a, str>>) -> ReadResult<Cow<'a, str>> {
         let at = self.at;
         if self.peek() != Some(b'"') {
-            return self.fault(match self.peek() {
-                None => "the name of a member must stand here, and the body ends",
-                Some(b'}') => {
-                    "the name of a member must stand here; a comma stands before it that separates nothing"
-                }
-                Some(b'\'') => {
-                    "the name of a member must stand here, in double quotation marks, not in single ones"
-                }
-                Some(_) => "the name of a member must stand here, in quotation marks",
-            });
+            return self.fault(misplaced::name(self.peek()));
         }
         let name = self.string()?;
         self.name_at = at;
@@ -370,32 +354,8 @@ impl<'a> JsonReader<'a> {
             self.advance(word.len());
             Ok(kind)
         } else {
-            self.no_value()
+            self.fault(misplaced::value(self.text, self.at))
         }
-    }
-
-    /// The fault of a place where no value begins (ERR-10).
-    fn no_value<T>(&self) -> ReadResult<T> {
-        self.fault(match self.peek() {
-            None => "a JSON value must stand here, and the body ends",
-            Some(b']' | b'}') if self.follows_comma() => {
-                "a JSON value must stand here; a comma stands before it that separates nothing"
-            }
-            Some(b'\'') => "a JSON value must stand here; a string has double quotation marks",
-            Some(b'+' | b'.') => {
-                "a JSON value must stand here; a number begins with a digit or a minus sign"
-            }
-            Some(b'/' | b'#') => "a JSON value must stand here; JSON has no comments",
-            Some(byte) if byte.is_ascii_alphabetic() => {
-                "a JSON value must stand here; its only words are true, false and null"
-            }
-            Some(_) => "a JSON value must stand here",
-        })
-    }
-
-    fn follows_comma(&self) -> bool {
-        let before = self.text.get(..self.at).unwrap_or_default();
-        before.trim_ascii_end().ends_with(',')
     }
 
     /// Enters an array or an object, after its opening bracket.

@@ -12,6 +12,7 @@
 // JSON (PAY-1), and the members that rules read.
 mod document;
 mod json;
+mod misplaced;
 mod value;
 // Valid JSON that is refused: confusable names and text (PAY-14, PAY-17).
 mod odd;

@@ -4,7 +4,7 @@
 //! Services. Properties and Services are lists of one-key maps whose value is a string or a list of strings. The reader streams the file:
 //! one entity at a time is in memory, and agents, 98 of 100 entities, are dropped. Zip archives are not read.
 
-use super::listing::EbaListing;
+use super::{begin, listing::EbaListing};
 use crate::{clock::Timestamp, interface::TppId, trust::Roles};
 use serde::{
     Deserialize, Deserializer,
@@ -62,7 +62,13 @@ pub(super) struct EbaExport<'a> {
 
 impl<'a> EbaExport<'a> {
     pub(super) fn read(mut reader: impl BufRead, host_country: &'a str) -> Result<Self, EbaFault> {
-        judge_begin(reader.fill_buf()?)?;
+        let begin = reader.fill_buf()?;
+        if begin.starts_with(b"PK") {
+            return Err(EbaFault::Packed);
+        }
+        if let Some(what) = begin::other(begin) {
+            return Err(EbaFault::Other(what));
+        }
         let mut export = Self {
             by_national_id: HashMap::new(),
             by_code: HashMap::new(),
@@ -129,40 +135,6 @@ impl<'a> EbaExport<'a> {
         }
         listed
     }
-}
-
-/// Judges the first bytes of a file: what was downloaded in place of the export.
-fn judge_begin(bytes: &[u8]) -> Result<(), EbaFault> {
-    let begin = bytes.trim_ascii_start();
-    let what = match bytes {
-        [] => "it is empty",
-        [b'P', b'K', ..] => return Err(EbaFault::Packed),
-        [0x1f, 0x8b, ..] => "it is gzip: unpack the JSON file in it",
-        [0xef, 0xbb, 0xbf, ..] => {
-            "it begins with a byte order mark (U+FEFF): save it as UTF-8 without one"
-        }
-        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "it is UTF-16: save it as UTF-8",
-        _ if is_html(begin) => {
-            "it is a page of HTML, perhaps of a portal or a proxy: download the export again"
-        }
-        _ if begin.starts_with(b"<") => "it is XML: the export in JSON is read",
-        _ => return Ok(()),
-    };
-    Err(EbaFault::Other(what))
-}
-
-fn is_html(begin: &[u8]) -> bool {
-    let tags = [
-        &b"<!doctype html"[..],
-        b"<html",
-        b"<head",
-        b"<body",
-        b"<!--",
-    ];
-    tags.iter().any(|tag| {
-        let found = begin.get(..tag.len());
-        found.is_some_and(|found| found.eq_ignore_ascii_case(tag))
-    })
 }
 
 /// The time of the register's latest change, from its digits, in UTC.

@@ -8,7 +8,8 @@
 //! Deliberately not here: the requirements of an operation and the answers to callers (admission); agents, who use the certificate of the
 //! institution that they act for; downloads, because the operator supplies the files.
 
-// The EBA's export, and its stored entries.
+// The EBA's export, what is downloaded in its place, and its stored entries.
+mod begin;
 mod eba;
 mod listing;
 

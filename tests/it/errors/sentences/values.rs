@@ -309,14 +309,14 @@ fn of_a_header() {
                 FORM,
                 "PSU-IP-Address",
                 &["without brackets"],
-                &["port", "2001"],
+                &["has a port", "2001"],
             ),
             case(
                 with("PSU-IP-Address", "192.0.2.07"),
                 FORM,
                 "PSU-IP-Address",
                 &["leading zero"],
-                &["port"],
+                &["has a port"],
             ),
             case(
                 with("PSU-IP-Port", "65536"),
