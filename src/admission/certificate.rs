@@ -19,6 +19,11 @@ pub struct Tpp {
 }
 
 impl Tpp {
+    /// The sender of a message beside a running gateway.
+    pub(super) const fn of(identified: IdentifiedCertificate) -> Self {
+        Self { identified }
+    }
+
     /// The certificate.
     pub const fn certificate(&self) -> &Arc<Certificate> {
         self.identified.certificate()
@@ -100,7 +105,7 @@ fn refuse(found: &CertificateFault) -> Refusal {
 }
 
 /// The text for the caller.
-pub(super) fn said(found: &CertificateFault) -> String {
+pub fn said(found: &CertificateFault) -> String {
     match found {
         CertificateFault::Malformed(why) => {
             format!("{why}; send the base64 of the DER certificate, and nothing else")

@@ -190,7 +190,7 @@ pub use admitted::{
     under_way::{Fresh, UnderWay},
 };
 pub use body::{ExpectedBody, IntactBody};
-pub use certificate::Tpp;
+pub use certificate::{Tpp, said as said_of_certificate};
 pub use claim::Claim;
 pub use date::FreshDate;
 pub use enforcement::{Enforcement, ObservableCheck, ObservedFault, TppChecks, Waiver};
@@ -208,7 +208,7 @@ pub use register::Registered;
 pub use revocation::Unrevoked;
 pub use role::Entitled;
 pub use sca::{Grant, ScaAnswer};
-pub use signature::{Signed, signing_string};
+pub use signature::{Signed, signing_string, verify_answer_signature, verify_signature};
 pub use snapshot::{Policy, QuotaPolicy, Snapshot};
 pub use stage::Stage;
 pub use trial::Trial;

@@ -1,6 +1,6 @@
 //! The signature of the request (SIG-2 to SIG-10, SIG-13, SIG-14).
 
-use super::{Head, Policy, Snapshot, Tpp};
+use super::{Framing, Head, Policy, Snapshot, Tpp};
 use crate::{
     interface::{
         Fault, Reason, Refusal,
@@ -11,10 +11,10 @@ use crate::{
         },
         operations::Environment,
     },
-    trust::VerifiedSignature,
+    trust::{IdentifiedCertificate, VerifiedSignature},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
-use http::HeaderValue;
+use http::{HeaderMap, HeaderValue, Method};
 use std::{borrow::Cow, ops::RangeInclusive};
 
 /// The name of the request target in the list of signed headers (SIG-6).
@@ -57,9 +57,59 @@ pub fn signing_string(head: &Head<'_>) -> Option<Vec<u8>> {
     Some(SignedRequest { head, signature }.string(HeaderValues::All))
 }
 
+/// Verifies the signature of a saved request, as [`prove`](super::prove) does, beside a running gateway.
+///
+/// # Errors
+/// The refusal that the gateway gives.
+pub fn verify_signature(
+    head: &Head<'_>,
+    certificate: IdentifiedCertificate,
+    policy: &Policy,
+) -> Result<Signed, Refusal> {
+    verify_by(head, &Tpp::of(certificate), policy, |_, _| {})
+}
+
+/// The same for the headers of an answer (SIG-12), which has no request target.
+///
+/// # Errors
+/// The refusal that the gateway gives for such a signature.
+pub fn verify_answer_signature(
+    headers: &HeaderMap,
+    certificate: IdentifiedCertificate,
+    policy: &Policy,
+) -> Result<Signed, Refusal> {
+    let framing = Framing::Frames {
+        other_scheme: false,
+    };
+    let head = Head::unconnected(&Method::GET, &[], headers, framing);
+    let value = decode(&head.fields)?;
+    let names_target = |signature: Signature<'_>| {
+        let mut names = signature.headers.into_iter();
+        names.any(|name| name.eq_ignore_ascii_case(REQUEST_TARGET))
+    };
+    if parse(&value).is_ok_and(names_target) {
+        let text = "headers lists (request-target), which an answer does not have";
+        return Err(fault(Reason::SignatureMalformed, text.into()).into());
+    }
+    verify_signature(&head, certificate, policy)
+}
+
 /// Verifies the signature. A certificate whose signature verified is cached, so that the TPP's next request needs no chain (CRT-12).
 pub(super) fn verify(head: &Head<'_>, tpp: &Tpp, world: &Snapshot) -> Result<Signed, Refusal> {
-    let policy = &world.policy;
+    verify_by(head, tpp, &world.policy, |verified, signature| {
+        tpp.certificate().remember_issuer(signature.issuer);
+        world.trust.keep(&verified, head.slot);
+    })
+}
+
+/// Verifies the signature; `keep` takes one that verified.
+#[inline]
+fn verify_by(
+    head: &Head<'_>,
+    tpp: &Tpp,
+    policy: &Policy,
+    keep: impl FnOnce(VerifiedSignature, &Signature<'_>),
+) -> Result<Signed, Refusal> {
     let value = decode(&head.fields)?;
     if value.is_empty() {
         // The envelope reports this too, but its fault may be observed.
@@ -76,8 +126,7 @@ pub(super) fn verify(head: &Head<'_>, tpp: &Tpp, world: &Snapshot) -> Result<Sig
     let signing_string = request.string(HeaderValues::All);
     let signature = &request.signature;
     if let Some(verified) = verified(tpp, signature, &signing_string) {
-        tpp.certificate().remember_issuer(signature.issuer);
-        world.trust.keep(&verified, head.slot);
+        keep(verified, signature);
         return Ok(Signed {
             headers: listed(signature),
         });

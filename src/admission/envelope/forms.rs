@@ -171,20 +171,16 @@ pub(super) fn duplicates(head: &Head<'_>, operation: &Operation, faults: &mut Ve
     if head.fields.map().len() == head.fields.map().keys_len() {
         return;
     }
-    for header in headers::TABLE
-        .iter()
-        .filter(|header| header.once && is_taken(operation, header))
-    {
-        if header.count(&head.fields) > 1 {
-            faults.push(Fault::header(
-                Reason::HeaderDuplicated,
-                header.written,
-                format!(
-                    "it stands {} times; it may stand once",
-                    header.count(&head.fields)
-                ),
-            ));
-        }
+    let duplicated = head.fields.duplicated();
+    for header in duplicated.filter(|header| is_taken(operation, header)) {
+        faults.push(Fault::header(
+            Reason::HeaderDuplicated,
+            header.written,
+            format!(
+                "it stands {} times; it may stand once",
+                header.count(&head.fields)
+            ),
+        ));
     }
 }
 

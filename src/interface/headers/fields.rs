@@ -52,6 +52,12 @@ impl<'a> Fields<'a> {
             .map(|(header, _)| *header)
     }
 
+    /// The headers that may stand once and stand more than once (HDR-15).
+    pub fn duplicated(&self) -> impl Iterator<Item = &'static Header> {
+        let once = TABLE.iter().copied().filter(|header| header.once);
+        once.filter(|header| self.repeated & 1 << header.position != 0)
+    }
+
     fn first(&self, header: &Header) -> Option<&'a HeaderValue> {
         self.first.get(header.position).copied().flatten()
     }
@@ -133,6 +139,7 @@ mod tests {
         assert_eq!(fields.all(&DATE).count(), 0);
         assert!(PSU_ID.get(&fields).is_some() && PSU_ID.get_filled(&fields).is_none());
         assert!(DATE.get(&fields).is_none());
+        assert_eq!(fields.duplicated().count(), 0, "Accept may stand twice");
         let named = |name| fields.named(name).count();
         assert_eq!(
             [named("x-OTHER"), named("Accept"), named("x-none")],
