@@ -61,6 +61,9 @@ mod parse_fault;
 mod request_body;
 mod request_head;
 
+// A saved request, judged like one that comes in, for `portvakt explain`.
+pub(crate) mod saved;
+
 // Forwarding an admitted request to the core, and the core's answer to the caller.
 mod audited;
 mod forwarding;

@@ -18,6 +18,8 @@ mod stream;
 
 // HTTP/1.1: incoming heads, and the bytes after them.
 mod head;
+// HTTP/1.1: saved bytes in place of a connection.
+mod saved;
 
 // HTTP/2: frames, the header blocks in them, answers that are not written yet, and the library's limits.
 mod frames;
@@ -33,6 +35,7 @@ pub(super) use accept::{PublicListener, PublicSocket};
 pub(super) use client::{ClientConnection, HeadFault};
 pub(super) use http2::http2_options;
 pub(super) use limit::TOLD;
+pub(super) use saved::saved_session;
 pub(super) use unsent::Delivery;
 
 use super::{overload::Overload, tls};
