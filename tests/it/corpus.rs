@@ -214,6 +214,19 @@ fn the_corpus_is_whole() {
     assert!(idle.is_empty(), "cited by no case: {idle:?}");
 }
 
+/// The name, the bytes and the method of each case over HTTP/1.1 that is one request, without the request behind it.
+pub(crate) fn single_requests(gate: &Gate) -> Vec<(String, Vec<u8>, String)> {
+    let cases = case::http1().into_iter().filter_map(|case| {
+        let [part] = &case.exchange[..] else {
+            return None;
+        };
+        let part = part.strip_suffix("${get}").unwrap_or(part);
+        let bytes = (!part.contains("${get}")).then(|| fill::Requests::of(gate, &case).fill(part));
+        Some((case.name.clone(), bytes?, case.method.clone()))
+    });
+    cases.collect()
+}
+
 /// All cases.
 pub(crate) fn cases() -> Vec<Case> {
     [case::http1(), case::http2()].concat()

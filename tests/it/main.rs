@@ -134,6 +134,9 @@ mod evidence;
 /// `portvakt report`.
 mod report;
 
+/// `portvakt explain` beside the gateway, on every form of a saved request.
+mod explain;
+
 /// docs/logs.md: a line for each answer, files, failures, traces.
 mod logs;
 

@@ -1,13 +1,20 @@
 //! Runs a saved request through the pipeline, as of a given time.
 
 use crate::{
-    admission::{self, Framing, Head, Record, Snapshot, Trial},
+    admission::{Record, Stage, Trial, Verdict},
     clock::{Clock, Timestamp},
-    interface::{Reason, Refusal, headers, operations::AnsweredBy},
-    tools::saved::{SavedRequest, Wire},
+    config::Settings,
+    gateway::saved::{SavedBody, SavedHead, judge_saved},
+    interface::{
+        Reason, Refusal, headers,
+        openapi::page::{self, Document},
+        operations::AnsweredBy,
+    },
+    tools::saved::{KeptBody, SavedRequest, Wire},
 };
 use bytes::Bytes;
 use http::Method;
+use serde_json::Value;
 use std::io;
 
 /// The time of the decision, and its origin.
@@ -53,58 +60,92 @@ pub(super) struct JudgedRequest {
     pub(super) moment: Moment,
     pub(super) record: Record,
     pub(super) verdict: Result<Holds, Refusal>,
+    /// The verdict needs a body that the file does not have: it is none.
+    pub(super) is_open: bool,
     /// The gateway's signing string, if the Signature header is readable.
     pub(super) signing_string: Option<Vec<u8>>,
 }
 
-/// Judges a request without a listener.
+/// Judges a request without a listener, by the code of the listener ([`gateway::saved`](crate::gateway::saved)).
 ///
 /// # Errors
-/// The runtime for reading the body cannot start.
+/// The runtime for reading the request cannot start.
 pub(super) fn judge(
     request: &SavedRequest,
-    world: &Snapshot,
+    settings: &Settings,
     moment: Moment,
 ) -> io::Result<JudgedRequest> {
-    // A saved request's method was read as one.
-    let method = request.method.parse::<Method>().unwrap_or_default();
-    let head = head(request, &method);
+    let world = &settings.reloadable.snapshot;
+    let listener = &settings.fixed.listener;
     let clock = Clock::standing(moment.at());
     let mut record = Record::open();
     let trial = Trial::open(world, &clock, &mut record);
-    let mut body = Bytes::from(request.body.clone());
-    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-    let proven = runtime.block_on(admission::prove(&head, &mut body, trial));
-    let verdict = proven.map(|proven| Holds {
-        answered_by: proven.operation().answered_by,
-        observed: proven.waived().collect(),
+    // Over HTTP/2, a saved request's method was read as one.
+    let method = request.method.parse::<Method>().unwrap_or_default();
+    let (head, body) = parts(request, &method);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let judged = runtime.block_on(judge_saved(head, body, &listener.limits, trial));
+    let verdict = judged.verdict.map(|proof| Holds {
+        answered_by: proof.answered_by,
+        observed: proof.observed,
     });
+    let last = record.checks().last();
+    let is_open = matches!(request.kept, KeptBody::Lost(_))
+        && last.is_some_and(|check| {
+            check.stage == Stage::Body
+                && check.verdict == Verdict::Refused(Reason::MalformedRequest)
+        });
     Ok(JudgedRequest {
         moment,
         record,
-        verdict,
-        signing_string: admission::signing_string(&head),
+        verdict: described(verdict, request, listener.description),
+        is_open,
+        signing_string: judged.signing_string,
     })
 }
 
-fn head<'a>(request: &'a SavedRequest, method: &'a Method) -> Head<'a> {
-    let (framing, authority) = match &request.wire {
-        Wire::Lines(raw) => (
-            Framing::Lines {
-                raw,
-                target_rewritten: !request.target.iter().all(u8::is_ascii_graphic),
-            },
-            None,
-        ),
-        Wire::Frames(authority) => (
-            Framing::Frames {
-                other_scheme: false,
-            },
-            authority.as_deref(),
-        ),
+/// Head and body, as the listener gets them.
+fn parts<'a>(request: &'a SavedRequest, method: &'a Method) -> (SavedHead<'a>, SavedBody) {
+    let body = match &request.kept {
+        KeptBody::Framed(_) => SavedBody::Framed,
+        KeptBody::Alone => SavedBody::Whole(Bytes::from(request.body.clone())),
+        KeptBody::Lost(announced) => SavedBody::Lost(*announced),
     };
-    Head {
-        authority,
-        ..Head::unconnected(method, &request.target, &request.headers, framing)
+    let head = match (&request.wire, &request.kept) {
+        (Wire::Lines(raw), KeptBody::Framed(rest)) => {
+            SavedHead::Lines([raw.as_slice(), rest].concat().into())
+        }
+        (Wire::Lines(raw), _) => SavedHead::Lines(raw.clone().into()),
+        (Wire::Frames(authority), _) => SavedHead::Frames {
+            method,
+            target: &request.target,
+            authority: authority.as_deref(),
+            headers: &request.headers,
+        },
+    };
+    (head, body)
+}
+
+/// A request for a description of the interface is answered, though it is no operation (`listener.description`).
+fn described(
+    verdict: Result<Holds, Refusal>,
+    request: &SavedRequest,
+    is_described: bool,
+) -> Result<Holds, Refusal> {
+    let refusal = match verdict {
+        Err(refusal) if is_described && refusal.reason() == Reason::OperationUnknown => refusal,
+        verdict => return verdict,
+    };
+    let path = request.target.split(|byte| *byte == b'?').next();
+    let is_asked = |document: Document| path == Some(document.path.as_bytes());
+    let reads = ["GET", "HEAD"].contains(&request.method.as_str());
+    if reads && page::documents(&Value::Null).into_iter().any(is_asked) {
+        return Ok(Holds {
+            answered_by: AnsweredBy::Gateway,
+            observed: Vec::new(),
+        });
     }
+    Err(refusal)
 }

@@ -1,9 +1,9 @@
 //! `portvakt explain`: the gateway's decision on a saved request, or the meaning of a reason.
 //!
-//! Invariant: the verdict is that of [`admission::prove`](crate::admission::prove), the function that the listener calls, with
-//! the same configuration; nothing is checked a second time here, and nothing can be admitted here: that requires
-//! [`admission::authorise`](crate::admission::authorise) and the store. Texts beside a verdict are read from the request for
-//! people and decide nothing.
+//! Invariant: the verdict is that of [`gateway::saved`](crate::gateway::saved), which runs the listener's own HTTP layer, its checks of
+//! heads and [`admission::prove`](crate::admission::prove), with the same configuration; nothing is checked a second time here, and nothing
+//! can be admitted here: that requires [`admission::authorise`](crate::admission::authorise) and the store. Texts beside a verdict are read
+//! from the request for people and decide nothing.
 //!
 //! Nothing is masked: the request is the user's own file on the user's own terminal, and a signing string without a value could
 //! not be compared. No private key is read: only certificates and requests. Control characters in external text are escaped, so
@@ -17,6 +17,8 @@ mod evidence;
 mod guess;
 // The run of the pipeline.
 mod judge;
+// What vouches for bytes that a format may show otherwise.
+mod vouched;
 // The reasons.
 mod reasons;
 // The report.
@@ -25,7 +27,7 @@ mod report;
 use super::{
     input::{self, InputFault},
     moment,
-    saved::{self, SavedFault},
+    saved::{self, SavedFault, SavedRequest},
 };
 use crate::{
     clock::Timestamp,
@@ -40,6 +42,8 @@ use std::{
 
 /// The exit status for a refused request.
 const REFUSED: u8 = 1;
+/// The exit status for a request whose file has not enough of it.
+const UNDECIDED: u8 = 2;
 
 /// The subject to explain.
 #[derive(Debug, clap::Args)]
@@ -56,8 +60,8 @@ pub struct ExplainArgs {
     /// Which request of a trace or HAR, counted from 1. Default: the last that is signed.
     #[arg(long, value_name = "N", requires = "config")]
     entry: Option<usize>,
-    /// With --config a request: a file, or - for standard input, with raw HTTP/1.1, the output of curl --trace-ascii, or a
-    /// HAR. Without it a reason, such as signature-mismatch, or a code, such as FORMAT_ERROR; nothing lists all reasons.
+    /// With --config a request: a file, or - for standard input, with raw HTTP/1.1, the output of curl --trace, --trace-ascii or
+    /// -v, a HAR, or flows of mitmproxy. Without it a reason, such as signature-mismatch, or a code, such as FORMAT_ERROR; nothing lists all reasons.
     #[arg(value_name = "REQUEST|REASON")]
     what: Option<String>,
 }
@@ -111,7 +115,8 @@ pub enum ExplainFault {
 
 /// Explains, and writes to `out`. `now` is the time for a request without a readable Date.
 ///
-/// The exit code is success for an admitted request and for a reason, 1 for a refused request.
+/// The exit code is success for an admitted request and for a reason, 1 for a refused request, 2 for one that is undecided because its
+/// file has not the body.
 ///
 /// # Errors
 /// [`ExplainFault`], for which 2 is the exit code.
@@ -131,6 +136,23 @@ pub fn run(
     }
 }
 
+/// The settings by which saved requests are explained.
+pub struct ExplainedSettings(Settings);
+
+impl ExplainedSettings {
+    /// Reads the configuration.
+    ///
+    /// # Errors
+    /// The faults of the configuration.
+    pub fn load(config: &Path) -> Result<Self, ConfigFaults> {
+        let mut settings = Settings::load(config)?;
+        // Revocation is a status of the present, and the request is from the past; an explanation also makes no connection.
+        settings.reloadable.snapshot.trust =
+            settings.reloadable.snapshot.trust.with_revocation(None);
+        Ok(Self(settings))
+    }
+}
+
 fn request(
     args: &ExplainArgs,
     config: &Path,
@@ -139,24 +161,48 @@ fn request(
     out: &mut dyn Write,
 ) -> Result<ExitCode, ExplainFault> {
     let theirs = args.theirs.as_deref().map(theirs).transpose()?;
-    let saved = saved::request(&input::read(file)?, args.entry);
-    let request = saved.map_err(|fault| ExplainFault::Saved {
+    let input = input::read(file)?;
+    let saved = saved::request(&input, args.entry).map_err(|fault| ExplainFault::Saved {
         path: file.into(),
         fault,
     })?;
-    let mut settings = Settings::load(config).map_err(ExplainFault::Config)?;
-    // Revocation is a status of the present, and the request is from the past; an explanation also makes no connection.
-    settings.reloadable.snapshot.trust = settings.reloadable.snapshot.trust.with_revocation(None);
-    let moment = judge::Moment::of(&request, args.at, now);
-    let judged = judge::judge(&request, &settings.reloadable.snapshot, moment)?;
-    report::write(
-        &request,
-        &judged,
-        &settings.reloadable.snapshot,
-        theirs.as_deref(),
-        out,
-    )?;
+    let settings = ExplainedSettings::load(config).map_err(ExplainFault::Config)?;
+    let moment = judge::Moment::of(&saved, args.at, now);
+    let explained = explained(&saved, &settings, moment, theirs.as_deref(), out);
+    Ok(explained?)
+}
+
+/// Explains a saved request in any of the formats as of a moment, and writes to `out` as the command does. The exit code is that of the
+/// command.
+///
+/// # Errors
+/// [`ExplainFault::Saved`] and [`ExplainFault::Terminal`].
+pub fn saved_request(
+    input: &[u8],
+    settings: &ExplainedSettings,
+    at: Timestamp,
+    out: &mut dyn Write,
+) -> Result<ExitCode, ExplainFault> {
+    let saved = saved::request(input, None).map_err(|fault| ExplainFault::Saved {
+        path: "-".into(),
+        fault,
+    })?;
+    let moment = judge::Moment::of(&saved, Some(at), at);
+    Ok(explained(&saved, settings, moment, None, out)?)
+}
+
+fn explained(
+    request: &SavedRequest,
+    settings: &ExplainedSettings,
+    moment: judge::Moment,
+    theirs: Option<&[u8]>,
+    out: &mut dyn Write,
+) -> io::Result<ExitCode> {
+    let judged = judge::judge(request, &settings.0, moment)?;
+    let snapshot = &settings.0.reloadable.snapshot;
+    report::write(request, &judged, snapshot, theirs, out)?;
     Ok(match judged.verdict {
+        _ if judged.is_open => ExitCode::from(UNDECIDED),
         Ok(_) => ExitCode::SUCCESS,
         Err(_) => ExitCode::from(REFUSED),
     })

@@ -4,6 +4,7 @@ use super::{
     difference::{self, Difference},
     evidence, guess,
     judge::{JudgedRequest, Moment},
+    vouched,
 };
 use crate::{
     admission::{Snapshot, Stage, Verdict},
@@ -26,9 +27,20 @@ pub(super) fn write(
     theirs: Option<&[u8]>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    what_was_read(request, judged.moment, world, out)?;
+    what_was_read(request, judged, world, out)?;
     checks(request, judged, out)?;
     match &judged.verdict {
+        _ if judged.is_open => {
+            writeln!(
+                out,
+                "\nundecided: {} has not the body that was sent, and no check before it refuses the request",
+                request.form
+            )?;
+            writeln!(
+                out,
+                "  save it with curl --trace FILE, which keeps every byte"
+            )?;
+        }
         Ok(holds) => {
             match holds.answered_by {
                 AnsweredBy::Upstream => writeln!(out, "\nadmitted: it would be forwarded")?,
@@ -38,7 +50,7 @@ pub(super) fn write(
                 writeln!(out, "  observed, not refused: {}", reason.slug())?;
             }
         }
-        Err(refusal) => refused(refusal, out)?,
+        Err(refusal) => refused(request, refusal, out)?,
     }
     not_judged(judged, world, out)?;
     signing_string(judged, out)?;
@@ -62,10 +74,11 @@ pub(super) fn write(
 
 fn what_was_read(
     request: &SavedRequest,
-    moment: Moment,
+    judged: &JudgedRequest,
     world: &Snapshot,
     out: &mut dyn Write,
 ) -> io::Result<()> {
+    let moment = judged.moment;
     let version = match request.wire {
         Wire::Lines(_) => "HTTP/1.1",
         Wire::Frames(_) => "HTTP/2",
@@ -74,9 +87,10 @@ fn what_was_read(
     writeln!(
         out,
         "{} {target} ({version}, from {})",
-        request.method, request.form
+        tame(&request.method),
+        request.form
     )?;
-    for note in &request.notes {
+    for note in request.notes.iter().chain(&vouched::note(request, judged)) {
         writeln!(out, "note: {note}")?;
     }
     let whose = match moment {
@@ -94,11 +108,18 @@ fn what_was_read(
 fn checks(request: &SavedRequest, judged: &JudgedRequest, out: &mut dyn Write) -> io::Result<()> {
     for check in judged.record.checks() {
         let lines = match check.verdict {
+            _ if judged.is_open && check.stage == Stage::Body => {
+                vec!["the file has not the body that was sent".to_owned()]
+            }
             Verdict::Held => evidence::of(check.stage, request, judged),
             Verdict::Refused(reason) | Verdict::Waived(reason) => vec![reason.slug().to_owned()],
             Verdict::Skipped => vec!["it had nothing to judge by".to_owned()],
         };
-        let (name, word) = (check.stage.name(), evidence::word(check.verdict));
+        let verdict = match judged.is_open && check.stage == Stage::Body {
+            true => Verdict::Skipped,
+            false => check.verdict,
+        };
+        let (name, word) = (check.stage.name(), evidence::word(verdict));
         write!(out, "  {name:<14}{word:<10}")?;
         for (index, line) in lines.iter().enumerate() {
             if index > 0 {
@@ -118,7 +139,7 @@ fn checks(request: &SavedRequest, judged: &JudgedRequest, out: &mut dyn Write) -
 }
 
 /// The error body, and the details for the operator.
-fn refused(refusal: &Refusal, out: &mut dyn Write) -> io::Result<()> {
+fn refused(request: &SavedRequest, refusal: &Refusal, out: &mut dyn Write) -> io::Result<()> {
     let reason = refusal.reason();
     let status = refusal.status();
     let code = refusal.code().map_or("_links", |code| code.as_str());
@@ -137,6 +158,13 @@ fn refused(refusal: &Refusal, out: &mut dyn Write) -> io::Result<()> {
             tame(&fault.text),
             fault.reason.slug()
         )?;
+    }
+    for line in request
+        .damage
+        .iter()
+        .filter(|_| reason == Reason::MalformedRequest)
+    {
+        writeln!(out, "  - {}", tame(line))?;
     }
     if let Some(methods) = refusal.allow() {
         writeln!(out, "  Allow: {methods}")?;

@@ -1,4 +1,4 @@
-//! Tables of the three formats of a saved request; the traces are from curl 7.88.
+//! Tables of the formats of a saved request; the traces are from curl 7.88, the flow and the HAR of bytes from mitmproxy 11.
 
 #![allow(
     clippy::unwrap_used,
@@ -8,7 +8,8 @@
     reason = "a test fails by panicking, and a table is as long as its cases"
 )]
 
-use super::{SavedFault, SavedRequest, Wire, request, response};
+use super::{KeptBody, SavedFault, SavedRequest, Wire, request, response};
+use crate::admission::Announced;
 
 fn read(input: &str) -> SavedRequest {
     request(input.as_bytes(), None).unwrap_or_else(|fault| panic!("{fault}: {input}"))
@@ -98,34 +99,16 @@ fn unreadable_input() {
         ("GET /v1/accounts", NoVersion),
         ("GET /v1/accounts\nDate: x\n\nsigning string:\n", NoVersion),
         ("GET accounts", RequestLine),
-        ("GET  / HTTP/1.1\r\n\r\n", RequestLine),
-        ("G(T / HTTP/1.1\r\n\r\n", RequestLine),
-        ("> GET / HTTP/1.1\r\n", Verbose),
-        (
-            "*   Trying 192.0.2.1:443...\n* Connected\n> GET /v1/accounts HTTP/2\r\n> Host: a\n",
-            Verbose,
-        ),
         ("* not curl's\n> quoted", RequestLine),
         ("HTTP/1.1 200 OK\r\n\r\n", RequestLine),
         (
-            "GET / HTTP/1.1\r\nHost: a\r\n b\r\n\r\n",
-            header(
-                3,
-                "it continues the line before, which HTTP does not allow any more",
-            ),
-        ),
-        (
-            "GET / HTTP/1.1\nHost : a\n\n",
+            "GET / HTTP/2\r\nHost : a\r\n\r\n",
             header(2, "white space stands before the colon"),
         ),
-        ("GET / HTTP/1.1\nHost\n\n", header(2, "it has no colon")),
+        ("4:a;b,}", RequestLine),
         (
-            "GET / HTTP/1.1\nH(: a\n\n",
-            header(2, "its name is not one that a header can have"),
-        ),
-        (
-            "GET / HTTP/1.1\nH: a\u{1}\n\n",
-            header(2, "its value holds a control character"),
+            "99:4:type;4:http;",
+            Flows("the file ends early, or holds no flow of HTTP"),
         ),
         ("== Info: Trying\n== Info: failed\n", NoRequest),
         ("=> Send header, 4 bytes (0x4)\n", NoRequest),
@@ -158,6 +141,167 @@ fn unreadable_input() {
             found: 1
         })
     );
+}
+
+/// The gateway refuses such heads, so they are read.
+#[test]
+fn damaged_heads() {
+    let table = [
+        (
+            "GET / HTTP/1.1\r\nHost: a\r\n b\r\n\r\n",
+            "line 3",
+            "continues the line before",
+        ),
+        (
+            "GET / HTTP/1.1\nHost : a\n\n",
+            "line 2",
+            "white space stands before the colon",
+        ),
+        ("GET / HTTP/1.1\nHost\n\n", "line 2", "it has no colon"),
+        ("GET / HTTP/1.1\nH(: a\n\n", "line 2", "its name is not one"),
+        (
+            "GET / HTTP/1.1\nH: a\u{1}\n\n",
+            "line 2",
+            "holds a control character",
+        ),
+    ];
+    for (input, line, why) in table {
+        let found = read(input);
+        let [said] = &found.damage[..] else {
+            panic!("{:?}", found.damage)
+        };
+        assert!(said.starts_with(line) && said.contains(why), "{said}");
+        assert!(said.contains("400 malformed-request"), "{said}");
+    }
+    for line in [
+        "GET  / HTTP/1.1",
+        "G(T / HTTP/1.1",
+        " GET / HTTP/1.1",
+        "GET / HTTP/9.9",
+    ] {
+        let found = read(&format!("{line}\r\nHost: a\r\n\r\n"));
+        assert_eq!(
+            found.wire,
+            Wire::Lines(format!("{line}\r\nHost: a\r\n\r\n").into_bytes())
+        );
+    }
+    // Empty lines before a request belong to it.
+    let led = "\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    assert_eq!(read(led).wire, Wire::Lines(led.into()));
+}
+
+const VERBOSE: &str = "*   Trying 192.0.2.1:443...\n* Connected\n> POST /v1/x HTTP/1.1\r\n> Host: a\r\n> X-N: \u{f8}\r\n> Content-Length: 14\r\n> \r\n} [14 bytes data]\n< HTTP/1.1 200 OK\r\n< Host: b\r\n< \r\n{ [2 bytes data]\n";
+
+#[test]
+fn verbose_output() {
+    for input in [
+        VERBOSE.to_owned(),
+        VERBOSE.replace("> ", "10:07:16.342435 [0-0] > "),
+    ] {
+        let found = read(&input);
+        assert_eq!(found.form, "curl -v");
+        let head = "POST /v1/x HTTP/1.1\r\nHost: a\r\nX-N: \u{f8}\r\nContent-Length: 14\r\n\r\n";
+        assert_eq!(found.wire, Wire::Lines(head.into()));
+        assert_eq!(found.kept, KeptBody::Lost(Announced::Length(14)));
+        assert!(found.notes.is_empty(), "{:?}", found.notes);
+    }
+    // As a terminal shows it.
+    let copied = read(&VERBOSE.replace('\r', ""));
+    assert!(copied.notes[0].contains("bare LF") && copied.notes.len() == 1);
+    let none = read("> GET / HTTP/1.1\r\n> Host: a\r\n>\r\n");
+    assert_eq!(none.kept, KeptBody::Framed(Vec::new()));
+    let streamed = read("> POST / HTTP/2\r\n> Host: a\r\n> \r\n} [5 bytes data]\n");
+    assert_eq!(streamed.kept, KeptBody::Lost(Announced::Unknown));
+    let two = format!("{VERBOSE}> GET /two HTTP/1.1\r\n> Host: a\r\n> \r\n");
+    assert_eq!(read(&two).target, b"/two");
+    assert_eq!(request(two.as_bytes(), Some(1)).unwrap().target, b"/v1/x");
+}
+
+/// A typed netstring, as mitmproxy writes it.
+fn netstring(kind: char, content: &[u8]) -> Vec<u8> {
+    let length = content.len().to_string();
+    [
+        length.as_bytes(),
+        b":",
+        content,
+        kind.to_string().as_bytes(),
+    ]
+    .concat()
+}
+
+fn flow(
+    version: &str,
+    authority: &str,
+    headers: &[(&[u8], &[u8])],
+    content: Option<&[u8]>,
+) -> Vec<u8> {
+    let headers = headers.iter().map(|(name, value)| {
+        netstring(']', &[netstring(',', name), netstring(',', value)].concat())
+    });
+    let headers = headers.collect::<Vec<_>>().concat();
+    let request = [
+        netstring(';', b"path"),
+        netstring(',', b"/v1/x?a=%20"),
+        netstring(';', b"authority"),
+        netstring(',', authority.as_bytes()),
+        netstring(';', b"method"),
+        netstring(',', b"POST"),
+        netstring(';', b"port"),
+        netstring('#', b"8443"),
+        netstring(';', b"timestamp_end"),
+        netstring('^', b"2.0"),
+        netstring(';', b"content"),
+        content.map_or_else(|| netstring('~', b""), |content| netstring(',', content)),
+        netstring(';', b"headers"),
+        netstring(']', &headers),
+        netstring(';', b"http_version"),
+        netstring(',', version.as_bytes()),
+    ];
+    let flow = [
+        netstring(';', b"websocket"),
+        netstring('~', b""),
+        netstring(';', b"request"),
+        netstring('}', &request.concat()),
+        netstring(';', b"version"),
+        netstring('#', b"21"),
+    ];
+    netstring('}', &flow.concat())
+}
+
+#[test]
+fn flows_of_mitmproxy_keep_every_byte() {
+    let headers: [(&[u8], &[u8]); 3] = [
+        (b"Host", b"a"),
+        (b"X-N", b"Bj\xf8rn\x01"),
+        (b"Content-Length", b"2"),
+    ];
+    let found = request(&flow("HTTP/1.1", "", &headers, Some(b"{}")), None).unwrap();
+    let head =
+        b"POST /v1/x?a=%20 HTTP/1.1\r\nHost: a\r\nX-N: Bj\xf8rn\x01\r\nContent-Length: 2\r\n\r\n";
+    assert_eq!(found.wire, Wire::Lines(head.to_vec()));
+    assert_eq!(found.kept, KeptBody::Framed(b"{}".to_vec()));
+    assert!(found.notes.is_empty() && found.doubts.why.is_empty());
+    let chunked: [(&[u8], &[u8]); 2] = [(b"Host", b"a"), (b"Transfer-Encoding", b"chunked")];
+    let found = request(&flow("HTTP/1.1", "", &chunked, Some(b"{}")), None).unwrap();
+    assert_eq!(
+        found.kept,
+        KeptBody::Framed(b"2\r\n{}\r\n0\r\n\r\n".to_vec())
+    );
+    let streamed = request(&flow("HTTP/1.1", "", &headers, None), None).unwrap();
+    assert_eq!(streamed.kept, KeptBody::Lost(Announced::Length(2)));
+    let framed = flow("HTTP/2.0", "a:1", &[(b"x-n", b"b")], Some(b"{}"));
+    let found = request(&framed, None).unwrap();
+    assert_eq!(found.wire, Wire::Frames(Some("a:1".into())));
+    assert_eq!(
+        (found.form, &found.body[..]),
+        ("flows of mitmproxy", &b"{}"[..])
+    );
+    let two = [framed.clone(), flow("HTTP/1.1", "", &headers, Some(b"{}"))].concat();
+    let found = request(&two, Some(1)).unwrap();
+    assert!(found.notes[0].contains("request 1 of 2"));
+    for end in 0..framed.len() {
+        let _ = request(&framed[..end], None);
+    }
 }
 
 const ASCII: &str = r#"== Info: Connected to 127.0.0.1 (127.0.0.1) port 18999 (#0)
@@ -238,26 +382,36 @@ fn a_changed_trace_is_noted() {
 }
 
 #[test]
-fn ambiguous_dots_are_noted() {
-    let digest = "Digest: SHA-256=47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=";
-    let head = format!(
-        "POST /v1/x HTTP/1.1\n0015: {digest}\n{:04x}: \n",
-        0x15 + digest.len() + 2
-    );
-    let length = 0x15 + digest.len() + 4;
-    let trace = format!(
-        "=> Send header, {length} bytes (0x0)\n0000: {head}=> Send data, 3 bytes (0x3)\n0000: a..\n"
-    );
-    let found = read(&trace);
-    assert_eq!(found.body, b"a..");
+fn ambiguous_dots_are_doubts() {
+    let found = read(ASCII);
+    assert!(found.doubts.body && !found.doubts.target);
     assert!(
-        found
-            .notes
-            .iter()
-            .any(|note| note.contains("2 of its bytes are dots")),
+        found.doubts.headers.is_empty(),
         "{:?}",
-        found.notes
+        found.doubts.headers
     );
+    // Only curl's own line vouches for Host.
+    let unknown = read(&ASCII.replace("== Info: Connected to 127.0.0.1 (127.0.0.1)", "== Info: x"));
+    assert_eq!(unknown.doubts.headers, ["host"]);
+    for (value, is_known) in [
+        ("curl/7.88.1", true),
+        ("curl/7.88.1 a.b", false),
+        ("a.b", false),
+    ] {
+        let length = 14 + value.len();
+        let trace = format!(
+            "=> Send header, {} bytes (0x0)\n0000: GET /a.b HTTP/1.1\n0013: User-Agent: {value}\n{:04x}: \n",
+            0x13 + length + 2,
+            0x13 + length
+        );
+        let found = read(&trace);
+        assert_eq!(found.doubts.headers.is_empty(), is_known, "{value}");
+        assert!(
+            found.doubts.target && found.notes.is_empty(),
+            "{:?}",
+            found.notes
+        );
+    }
 }
 
 #[test]
@@ -336,19 +490,35 @@ fn hars() {
     ));
     assert_eq!(
         lines.wire,
-        Wire::Lines("GET / HTTP/1.1\r\nx-n: \u{f8}\r\nhost: bank.example\r\n\r\n".into())
+        Wire::Lines("GET / HTTP/1.1\r\nX-N: \u{f8}\r\nhost: bank.example\r\n\r\n".into())
     );
+    assert_eq!(lines.notes.len(), 1, "no Host: {:?}", lines.notes);
+    assert_eq!(lines.doubts.headers, ["x-n"]);
+    // Python writes a byte that is not UTF-8 as half a surrogate pair, and mitmproxy nothing else otherwise.
+    let kept = read(
+        r#"{"log":{"creator":{"name":"mitmproxy"},"entries":[{"request":{"method":"POST","url":"https://a/","httpVersion":"HTTP/1.1",
+            "headers":[{"name":"Host","value":"a"},{"name":"X-N","value":"Bj\udcf8rn \u00f8 \\ud800 \ud83d\ude00"}],
+            "postData":{"text":"\udcff"}}}]}}"#,
+    );
+    let sent = b"Bj\xf8rn \xc3\xb8 \\ud800 \xf0\x9f\x98\x80";
+    assert_eq!(value(&kept, "x-n"), Some(&sent[..]));
     assert_eq!(
-        lines.notes.len(),
-        2,
-        "no Host, and a letter: {:?}",
-        lines.notes
+        (&kept.body[..], kept.doubts.headers.len()),
+        (&b"\xff"[..], 0)
+    );
+    let half = read(&har(
+        r#"{"method":"GET","url":"https://a/","headers":[{"name":"Host","value":"a"},{"name":"X","value":"\ud83d"}]}"#,
+    ));
+    assert_eq!(
+        (half.doubts.headers.as_slice(), value(&half, "x")),
+        (&["x".to_owned()][..], Some("\u{fffd}".as_bytes()))
     );
 
     let lost = read(&har(
         r#"{"method":"POST","url":"https://a/v1/x","httpVersion":"HTTP/1.1","bodySize":12,"headers":[{"name":"Host","value":"a"}]}"#,
     ));
     assert!(lost.notes[0].contains("has 0 bytes, and 12 were sent"));
+    assert_eq!(lost.kept, KeptBody::Lost(Announced::Length(12)));
     let base64 = read(&har(
         r#"{"method":"POST","url":"https://a/v1/x","httpVersion":"h2","headers":[],"postData":{"text":"e30=","encoding":"base64"}}"#,
     ));
@@ -381,6 +551,7 @@ fn no_truncated_input_panics() {
         ASCII.to_owned(),
         format!("{HEAD}Transfer-Encoding: chunked\r\n\r\n1\r\n{{\r\n0\r\n\r\n"),
         har("{}"),
+        VERBOSE.to_owned(),
     ];
     for input in inputs {
         for end in 0..input.len() {

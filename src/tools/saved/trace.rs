@@ -1,11 +1,10 @@
 //! The output of curl's `--trace-ascii`, and of `--trace`.
 //!
 //! `--trace-ascii` writes rows of up to 64 bytes with their offset in hexadecimal, ends a row at CRLF and omits both bytes;
-//! bytes outside printable ASCII become dots. The offsets therefore restore every CRLF, but dots cannot be restored, which is
-//! noted where it matters. `--trace` writes every byte in hexadecimal without loss.
+//! bytes outside printable ASCII become dots. The offsets therefore restore every CRLF, but dots cannot be restored: they are doubts.
+//! `--trace` writes every byte in hexadecimal without loss.
 
-use super::{SavedFault, SavedRequest, choice::choose, raw};
-use crate::interface::headers::{self, digest};
+use super::{SavedFault, SavedRequest, choice::choose, doubts::Doubts, raw};
 
 /// A row: its offset and text.
 type Row<'a> = (usize, &'a [u8]);
@@ -39,20 +38,23 @@ pub(super) fn request(input: &[u8], entry: Option<usize>) -> Result<SavedRequest
     let (chosen, note) = choose(requests, entry, is_signed)?;
     let mut notes = Vec::from_iter(note);
     let mut bytes = Vec::new();
+    let mut head_length = 0;
     let mut exact = true;
     for block in &chosen {
         exact &= assemble(block, &mut bytes, &mut notes);
+        if block.is_head {
+            head_length = bytes.len();
+        }
     }
-    let mut request = raw::request(&bytes)?;
+    let mut request = raw::request(&bytes, raw::Origin::Record)?;
     notes.append(&mut request.notes);
-    request.form = if exact {
-        "curl --trace"
-    } else {
-        "curl --trace-ascii"
-    };
+    request.form = "curl --trace";
     request.notes = notes;
     if !exact {
-        warn_of_dots(&mut request);
+        request.form = "curl --trace-ascii";
+        let (head, body) = bytes.split_at_checked(head_length).unwrap_or((&bytes, &[]));
+        let own: Vec<&[u8]> = lines(input).filter_map(own_line).collect();
+        request.doubts = Doubts::of_dots(head, body, &own);
     }
     Ok(request)
 }
@@ -61,6 +63,12 @@ fn lines(input: &[u8]) -> impl Iterator<Item = &[u8]> {
     input
         .split(|byte| *byte == b'\n')
         .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
+}
+
+/// The text of curl's own lines, `== Info: …`, behind a time or ids.
+fn own_line(line: &[u8]) -> Option<&[u8]> {
+    let mark = memchr::memmem::find(line, b"== Info: ").filter(|at| *at <= 40)?;
+    line.get(mark..)
 }
 
 /// `=> Send header, 123 bytes (0x7b)` or `=> Send data, …`: whether the block is a head, and its length. A time (`--trace-time`)
@@ -180,18 +188,4 @@ fn is_signed(head: &Block<'_>) -> bool {
     let mut bytes = Vec::new();
     assemble(head, &mut bytes, &mut Vec::new());
     memchr::memmem::find(&bytes.to_ascii_lowercase(), b"\r\nsignature:").is_some()
-}
-
-/// A dot may replace a byte that a digest or a signature covers.
-fn warn_of_dots(request: &mut SavedRequest) {
-    let dots = request.body.iter().filter(|byte| **byte == b'.').count();
-    let digest = request.headers.get(&headers::DIGEST.name);
-    let differs = digest.is_some_and(|digest| {
-        digest::check(headers::trim(digest.as_bytes()), &request.body).is_err()
-    });
-    if dots > 0 && differs {
-        request.notes.push(format!(
-            "the body's digest does not match, and {dots} of its bytes are dots here, which --trace-ascii also writes for bytes that are not printable ASCII: use --trace instead, which keeps every byte"
-        ));
-    }
 }
