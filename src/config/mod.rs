@@ -69,7 +69,7 @@ pub use document::Document;
 pub use endpoints::{ClientAuth, Listener, ListenerLimits};
 pub use fault::{ConfigFault, ConfigFaults, FilePosition, Inspection, Warning};
 pub use log::{Log, LogOutput};
-pub(crate) use pem::folder as certificates_in;
+pub(crate) use pem::{certificates as certificates_of, folder as certificates_in};
 pub use proxies::{ClientAddress, Proxies};
 pub use schema::schema;
 pub use secret::Secret;

@@ -71,7 +71,7 @@ pub(super) fn files(path: &Path, most: u64) -> (Vec<(PathBuf, Vec<u8>)>, Vec<Str
 }
 
 /// Reads the certificates of a file, in the order of the file; at least one.
-pub(super) fn certificates(path: &Path) -> Result<Vec<X509>, String> {
+pub(crate) fn certificates(path: &Path) -> Result<Vec<X509>, String> {
     let found = X509::stack_from_pem(&read(path)?).map_err(|error| {
         let reason = reason(&error);
         format!(

@@ -119,6 +119,11 @@ impl Trust {
         self
     }
 
+    /// The types of certificate that may sign requests (CRT-3).
+    pub const fn types(&self) -> CertificateTypes {
+        self.criteria.types
+    }
+
     /// Sets the anchors of QWACs; `None` for the anchors of seals (TLS-3).
     pub fn with_client_anchors(mut self, anchors: Option<Anchors>) -> Self {
         self.criteria.client_anchors = anchors;

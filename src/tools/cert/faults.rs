@@ -4,7 +4,8 @@ use crate::{
     clock::Timestamp,
     interface::Reason,
     trust::{
-        CertificateFault, CertificateTypes, judgement, path::CertificationPath, qc::QcStatements,
+        CertificateFault, CertificateTypes, MAX_PRESENTED, judgement, path::CertificationPath,
+        qc::QcStatements,
     },
 };
 use x509_parser::{
@@ -75,17 +76,17 @@ impl Findings {
     }
 }
 
-/// Collects every fault. A missing path to an anchor is a fault only if anchors are given.
+/// Collects every fault. A missing path to an anchor is a fault only if anchors are given, with the types of certificate that may sign.
 pub(super) fn all(
     certificate: &X509Certificate<'_>,
     rest: &[u8],
     path: &CertificationPath,
-    has_anchors: bool,
+    anchored: Option<CertificateTypes>,
     at: Timestamp,
 ) -> Vec<Finding> {
     let mut found = Findings::default();
     certificate_itself(certificate, rest, &mut found);
-    if has_anchors {
+    if anchored.is_some() {
         found.judge(
             "CRT-2, CRT-9",
             "RFC 5280 §6.1",
@@ -99,7 +100,7 @@ pub(super) fn all(
         judgement::statements(certificate),
     );
     if let Some(statements) = &statements {
-        qualified(statements, &mut found);
+        qualified(statements, anchored.unwrap_or_default(), &mut found);
     }
     found.judge(
         "CRT-3",
@@ -156,6 +157,17 @@ fn certificate_itself(certificate: &X509Certificate<'_>, rest: &[u8], found: &mu
     );
 }
 
+/// A certificate (DER) that is too long for its header.
+pub(super) fn too_long(der: &[u8]) -> Option<Finding> {
+    let length = der.len().div_ceil(3).saturating_mul(4);
+    (length > MAX_PRESENTED).then(|| Finding {
+        reason: Reason::HeadersTooLarge,
+        rule: "HTTP-9",
+        text: format!("its base64 has {length} bytes, and the header takes {MAX_PRESENTED}"),
+        clause: "the gateway's limit",
+    })
+}
+
 /// The members of the path that are expired or not yet valid.
 fn validity(path: &CertificationPath, at: Timestamp, found: &mut Findings) {
     let members = path.validity().unwrap_or_default();
@@ -169,7 +181,7 @@ fn validity(path: &CertificationPath, at: Timestamp, found: &mut Findings) {
     }
 }
 
-fn qualified(statements: &QcStatements, found: &mut Findings) {
+fn qualified(statements: &QcStatements, types: CertificateTypes, found: &mut Findings) {
     found.judge(
         "CRT-3",
         "ETSI EN 319 412-5 §4.2.1",
@@ -178,7 +190,7 @@ fn qualified(statements: &QcStatements, found: &mut Findings) {
     found.judge(
         "CRT-3",
         "ETSI EN 319 412-5 §4.2.3",
-        judgement::qc_type(statements, CertificateTypes::default()),
+        judgement::qc_type(statements, types),
     );
 }
 

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     clock::Timestamp,
     config::{self, ConfigFaults, Settings},
-    trust::{Anchors, CertificateFault, judgement},
+    trust::{Anchors, CertificateFault, CertificateTypes, judgement},
 };
 use openssl::error::ErrorStack;
 use std::{
@@ -79,8 +79,8 @@ pub enum CertFault {
 
 /// The anchors of a decision.
 pub(super) enum Judges {
-    /// Anchors, and their origin.
-    By(Box<Anchors>, String),
+    /// Anchors, the types of certificate that may sign, and their origin.
+    By(Box<Anchors>, CertificateTypes, String),
     /// No anchors: only the path is shown.
     Nobody(Box<Anchors>),
 }
@@ -100,14 +100,15 @@ pub fn run(args: &CertArgs, now: Timestamp, out: &mut dyn Write) -> Result<ExitC
     let (presented, notes) = presented::read(&input::read(&args.file)?).map_err(unreadable)?;
     let (certificate, rest) = judgement::read(&presented.leaf).map_err(unreadable)?;
     let judges = judges(args)?;
-    let (anchors, whose) = match &judges {
-        Judges::By(anchors, whose) => (anchors, Some(whose.as_str())),
-        Judges::Nobody(anchors) => (anchors, None),
+    let (anchors, types, whose) = match &judges {
+        Judges::By(anchors, types, whose) => (anchors, Some(*types), Some(whose.as_str())),
+        Judges::Nobody(anchors) => (anchors, None, None),
     };
     let path = anchors
         .path(&presented.leaf, &presented.pool, at)
         .map_err(unreadable)?;
-    let faults = faults::all(&certificate, rest, &path, whose.is_some(), at);
+    let mut faults = faults::all(&certificate, rest, &path, types, at);
+    faults.extend(faults::too_long(&presented.leaf));
     for note in notes {
         writeln!(out, "note: {note}")?;
     }
@@ -124,8 +125,9 @@ fn judges(args: &CertArgs) -> Result<Judges, CertFault> {
     if let Some(path) = &args.config {
         let settings = Settings::load(path).map_err(CertFault::Config)?;
         let whose = settings.reloadable.trust.anchors.display().to_string();
-        let anchors = settings.reloadable.snapshot.trust.into_anchors();
-        return Ok(Judges::By(Box::new(anchors), whose));
+        let trust = settings.reloadable.snapshot.trust;
+        let types = trust.types();
+        return Ok(Judges::By(Box::new(trust.into_anchors()), types, whose));
     }
     let Some(folder) = &args.anchors else {
         let anchors = Anchors::new(Vec::new(), Vec::new())?;
@@ -137,7 +139,9 @@ fn judges(args: &CertArgs) -> Result<Judges, CertFault> {
     };
     let intermediates = args.intermediates.as_deref().map(read).transpose()?;
     let anchors = Anchors::new(read(folder)?, intermediates.unwrap_or_default())?;
-    Ok(Judges::By(Box::new(anchors), folder.display().to_string()))
+    let types = CertificateTypes::default();
+    let whose = folder.display().to_string();
+    Ok(Judges::By(Box::new(anchors), types, whose))
 }
 
 #[cfg(all(test, feature = "sandbox"))]

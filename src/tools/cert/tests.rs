@@ -255,3 +255,54 @@ fn unusable_input() {
     ));
     assert!(Line::try_parse_from(["cert", "x", "--config", "a", "--anchors", "b"]).is_err());
 }
+
+/// CRT-3: the configuration's types of certificate count, as for a request.
+#[test]
+fn by_a_configuration() {
+    let put = |name: &str, text: &str| fs::write(WORLD.folder.path().join(name), text).unwrap();
+    let spec = LeafSpec::default();
+    let root = Ca::root(&CaSpec::development_root()).unwrap();
+    let server = root
+        .issue_server(&Key::EcP256, spec.not_before, spec.not_after)
+        .unwrap();
+    put("server.pem", &server.pem);
+    let key = WORLD.folder.path().join("server.key");
+    crate::private_file::make(&key, server.key_pem.as_bytes()).unwrap();
+    let web = LeafSpec {
+        qc_type: Some(QcType::Web),
+        ..spec
+    };
+    let issued = WORLD.issuing.issue(&web).unwrap();
+    for (types, is_good) in [("[eseal, web]", true), ("[web]", true), ("[eseal]", false)] {
+        put(
+            "gateway.yaml",
+            &format!(
+                "environment: sandbox\nlistener:\n  address: 127.0.0.1:8443\n  certificate: server.pem\n  key: server.key\nupstream:\n  address: 127.0.0.1:8080\ntrust:\n  anchors: anchors\n  intermediates: between\n  certificate_types: {types}\nsca:\n  page: https://bank.example/sca\n  token_keys: sca-token.keys\n"
+            ),
+        );
+        let config = WORLD.folder.path().join("gateway.yaml");
+        let by = ["--config", config.to_str().unwrap()];
+        let (text, good) = cert("web.der", &issued.der, &by).unwrap();
+        assert_eq!(good, is_good, "{types}: {text}");
+        assert_eq!(
+            text.contains("certificate-wrong-type (CRT-3)"),
+            !is_good,
+            "{text}"
+        );
+    }
+    // A header has 16 KiB.
+    let padding = Extension {
+        oid: vec![1, 2, 3, 4],
+        critical: false,
+        content: [&[4, 0x82, 0x32, 0xc8][..], &[0; 13_000]].concat(),
+    };
+    let long = LeafSpec {
+        extra_extensions: vec![padding],
+        ..LeafSpec::default()
+    };
+    let (text, good) = judged("long.der", &long);
+    assert!(
+        !good && text.contains("headers-too-large (HTTP-9)"),
+        "{text}"
+    );
+}

@@ -25,7 +25,8 @@ pub enum TppCommand {
     Sign(RequestArgs),
     /// Sign a request and send it. Exits with 0 for a 2xx answer, with 1 otherwise.
     Call(CallArgs),
-    /// Verify Digest and Signature of a saved request or answer. Exits with 0 if all checks pass, with 1 otherwise.
+    /// Verify certificate, Signature and Digest of a saved request or answer, by a certificate or CAs that you trust. Exits with 0 if all
+    /// checks pass, with 1 otherwise.
     Verify(VerifyArgs),
 }
 
@@ -92,7 +93,7 @@ pub fn run(
     let (args, sends) = match command {
         TppCommand::Sign(args) => (args, None),
         TppCommand::Call(args) => (&args.request, Some(args).filter(|args| !args.dry_run)),
-        TppCommand::Verify(args) => return verify::run(args, out),
+        TppCommand::Verify(args) => return verify::run(args, now.into(), out),
     };
     let (base_url, request) = signed(args, now)?;
     match sends {

@@ -2,6 +2,7 @@
 //!
 //! Invariant: no variant contains any part of a private key or a body.
 
+use crate::config::ConfigFaults;
 use crate::tools::input::InputFault;
 use crate::tools::saved::SavedFault;
 use std::path::PathBuf;
@@ -75,9 +76,12 @@ pub enum TppFault {
         /// The reason.
         fault: SavedFault,
     },
-    /// Neither `--cert` nor the message contains a valid certificate.
+    /// There is no certificate that is trusted.
     #[error("there is no certificate to verify with: {0}")]
     NoCertificate(String),
+    /// The configuration was refused.
+    #[error("{0}")]
+    Config(ConfigFaults),
     /// Standard input or output failed.
     #[error(transparent)]
     Terminal(#[from] std::io::Error),
@@ -87,7 +91,9 @@ impl TppFault {
     /// The exit status: 2 for an unusable input of `verify`, 1 for every other fault.
     pub fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Input(_) | Self::Saved { .. } | Self::NoCertificate(_) => ExitCode::from(2),
+            Self::Input(_) | Self::Saved { .. } | Self::NoCertificate(_) | Self::Config(_) => {
+                ExitCode::from(2)
+            }
             _ => ExitCode::FAILURE,
         }
     }

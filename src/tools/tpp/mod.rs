@@ -2,8 +2,8 @@
 //!
 //! Invariant: the bytes that are signed are the bytes that are sent; if a client would rewrite them, the request is refused
 //! instead.
-//! Deliberately not here: any code of the gateway's decisions. This is the TPP's side, and it can produce faulty requests
-//! (`--sign-only`).
+//! Deliberately not here: any code of the gateway's decisions, but for `verify`, which verifies by them. This is the TPP's side, and it can
+//! produce faulty requests (`--sign-only`).
 
 mod call;
 mod command;
@@ -11,6 +11,7 @@ mod curl;
 mod fault;
 mod identity;
 mod sign;
+mod signer;
 mod verify;
 
 pub use self::call::{CallOptions, TppAnswer, call};
@@ -23,3 +24,5 @@ pub use self::verify::VerifyArgs;
 
 #[cfg(all(test, feature = "sandbox"))]
 mod tests;
+#[cfg(all(test, feature = "sandbox"))]
+mod verify_tests;

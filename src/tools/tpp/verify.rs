@@ -1,46 +1,57 @@
-//! `portvakt tpp verify`: verifies Digest and Signature of a saved request or answer, offline.
+//! `portvakt tpp verify`: verifies the signature of a saved request or answer, offline, and who vouches for its key.
 //!
-//! The rules are those of §Request signing, for answers too (SIG-12). Header values are parsed with the gateway's own parsers;
-//! the signing string is built here independently from the specification, so that it verifies the gateway's. Deliberately not
-//! here: whether the certificate is trusted (`portvakt cert`), and whether the gateway would admit the request (`portvakt
-//! explain`).
+//! Invariant: the rules are those for requests, for answers too (SIG-12), and each check is the gateway's own function: the certificate is
+//! judged by [`Trust`], the signature by [`admission::verify_signature`], the digest by `digest::check`. Without a certificate or CA to
+//! trust there is no verdict, because anybody can sign with a key of his own. Deliberately not here: whether the gateway would admit the
+//! request (`portvakt explain`), revocation and registers.
 
-use super::TppFault;
+use super::{TppFault, signer::Vouchers};
 use crate::{
+    admission::{self, Framing, Head, Policy},
+    clock::Timestamp,
     interface::{
-        base64_fault::Base64Fault,
+        FaultPlace, Reason,
         headers::{
-            self,
+            self, Fields, date,
             digest::{self, DigestFault},
-            encoded_word,
-            signature::Signature,
         },
+        operations::Environment,
     },
     terminal::tame,
     tools::{
-        input, presented,
-        saved::{self, SavedFault, SavedRequest, Wire},
+        input, moment,
+        saved::{self, KeptBody, SavedFault, SavedRequest, Wire},
         visible::visible,
     },
-    trust::{CertificateFault, judgement},
+    trust::{IdentifiedCertificate, decode},
 };
-use base64::prelude::{BASE64_STANDARD, Engine};
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, Method};
 use std::{
     io::Write,
     path::{Path, PathBuf},
     process::ExitCode,
 };
-use x509_parser::certificate::X509Certificate;
 
-/// The message to verify, and the certificate.
+/// The message to verify, and who vouches for its signer.
 #[derive(Debug, clap::Args)]
-#[command(group(clap::ArgGroup::new("message").required(true).args(["request", "response"])))]
+#[command(
+    group(clap::ArgGroup::new("message").required(true).args(["request", "response"])),
+    group(clap::ArgGroup::new("vouches").required(true).args(["cert", "ca", "config"])),
+)]
 pub struct VerifyArgs {
-    /// The signer's certificate: PEM, DER or base64. Default: the one in TPP-Signature-Certificate.
+    /// The signer's certificate, which you trust: PEM, DER or base64. No other certificate verifies.
     #[arg(long, value_name = "FILE")]
     cert: Option<PathBuf>,
-    /// A saved request: raw HTTP/1.1, the output of curl --trace-ascii, or a HAR; - for standard input.
+    /// The CAs that you trust, PEM: a file, or a folder of files. The message's certificate must lead to one of them.
+    #[arg(long, value_name = "FILE|DIR")]
+    ca: Option<PathBuf>,
+    /// Trust as this configuration does: its anchors, its policy and its types of certificate.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Judge the certificate as of this moment: '…, 06 Nov 1994 08:49:37 GMT', seconds since 1970, or RFC 3339. Default: now.
+    #[arg(long, value_name = "TIME", value_parser = moment::parse)]
+    at: Option<Timestamp>,
+    /// A saved request: raw HTTP/1.1, the output of curl --trace or --trace-ascii, a HAR, or flows of mitmproxy; - for standard input.
     #[arg(long, value_name = "FILE")]
     request: Option<PathBuf>,
     /// A saved answer: status line, headers, an empty line, body; - for standard input.
@@ -51,12 +62,30 @@ pub struct VerifyArgs {
 /// The parts of a message that are signed.
 struct Message {
     title: String,
-    /// The method and target, and the authority if no header contains it. An answer has none.
-    line: Option<(String, Vec<u8>)>,
-    host: Option<String>,
+    /// The method and target. An answer has none.
+    line: Option<(Method, Vec<u8>)>,
+    /// `:authority`, which replaces Host over HTTP/2.
+    authority: Option<String>,
     headers: HeaderMap,
-    body: Vec<u8>,
+    /// The body; `None` if the file has not the one that was sent.
+    body: Option<Vec<u8>>,
     notes: Vec<String>,
+    /// Lines of the head that are no headers.
+    damage: Vec<String>,
+    /// Why the format may show other bytes than were sent, if it does so here.
+    doubt: Option<&'static str>,
+}
+
+impl Message {
+    fn head<'a>(&'a self, line: &'a (Method, Vec<u8>)) -> Head<'a> {
+        let framing = Framing::Frames {
+            other_scheme: false,
+        };
+        Head {
+            authority: self.authority.as_deref(),
+            ..Head::unconnected(&line.0, &line.1, &self.headers, framing)
+        }
+    }
 }
 
 /// The results, line by line.
@@ -72,51 +101,64 @@ impl Findings {
             .push(format!("  {what:<14}holds   {}", text.as_ref()));
     }
 
-    fn fails(&mut self, what: &str, text: impl AsRef<str>) {
+    fn fails(&mut self, what: &str, text: impl AsRef<str>, reason: Reason) {
         self.fails = true;
+        let text = text.as_ref();
         self.lines
-            .push(format!("  {what:<14}FAILS   {}", text.as_ref()));
-    }
-
-    fn judge(&mut self, what: &str, result: Result<String, String>) {
-        match result {
-            Ok(text) => self.holds(what, text),
-            Err(text) => self.fails(what, text),
-        }
+            .push(format!("  {what:<14}FAILS   {text} ({})", reason.slug()));
     }
 }
 
 /// Verifies a message, and writes each result to `out`.
 ///
 /// # Errors
-/// The input or the certificate cannot be read.
-pub(super) fn run(args: &VerifyArgs, out: &mut dyn Write) -> Result<ExitCode, TppFault> {
+/// The input or the certificates cannot be read.
+pub(super) fn run(
+    args: &VerifyArgs,
+    now: Timestamp,
+    out: &mut dyn Write,
+) -> Result<ExitCode, TppFault> {
     let message = message(args)?;
-    let der = certificate(args.cert.as_deref(), &message.headers)?;
-    let (certificate, _) =
-        judgement::read(&der).map_err(|fault| TppFault::NoCertificate(fault.to_string()))?;
+    let at = args.at.unwrap_or(now);
+    let vouchers = Vouchers::of(
+        args.cert.as_deref(),
+        args.ca.as_deref(),
+        args.config.as_deref(),
+    )?;
+    let policy = match &vouchers.policy {
+        Some(policy) => policy,
+        None => &Policy::new(Environment::Production),
+    };
     let mut found = Findings::default();
-    let signing_string = signature(&message, &certificate, &mut found);
+    headers(&message, at, &mut found);
+    if let Some(certificate) = certificate(&message, &vouchers, at, &mut found) {
+        signature(&message, certificate, policy, &mut found);
+    }
     body(&message, &mut found);
     writeln!(out, "{}", message.title)?;
     for note in &message.notes {
         writeln!(out, "note: {note}")?;
     }
+    // A signature that verifies removes the doubt.
+    if let Some(doubt) = message.doubt.filter(|_| found.fails) {
+        writeln!(out, "note: {doubt}")?;
+    }
+    let whose = if args.at.is_some() {
+        "as --at says"
+    } else {
+        "now"
+    };
     writeln!(
         out,
-        "verified with the certificate {} of {:?}\n",
-        judgement::serial_hex(certificate.raw_serial()),
-        judgement::tpp_name(&certificate)
+        "trusted: {}, as of {} ({whose})\n",
+        tame(&vouchers.named),
+        date::format(at)
     )?;
     for line in &found.lines {
         writeln!(out, "{}", tame(line))?;
     }
-    if let Some(string) = signing_string {
-        writeln!(out, "\nthe signing string ({} bytes):", string.len())?;
-        for line in string.split_inclusive(|byte| *byte == b'\n') {
-            writeln!(out, "  {}", visible(line))?;
-        }
-    }
+    writeln!(out, "not judged: revocation, registers")?;
+    show_signing_string(&message, out)?;
     Ok(if found.fails {
         ExitCode::FAILURE
     } else {
@@ -130,10 +172,12 @@ fn message(args: &VerifyArgs) -> Result<Message, TppFault> {
         return Ok(Message {
             title: tame(&response.status),
             line: None,
-            host: None,
+            authority: None,
             headers: response.headers,
-            body: response.body,
+            body: Some(response.body),
             notes: response.notes,
+            damage: Vec::new(),
+            doubt: None,
         });
     }
     let path = args.request.as_deref().unwrap_or(Path::new("-"));
@@ -143,19 +187,24 @@ fn message(args: &VerifyArgs) -> Result<Message, TppFault> {
         wire,
         headers,
         body,
+        kept,
         notes,
+        damage,
+        doubts,
         ..
     } = saved::request(&input::read(path)?, None).map_err(unreadable(path))?;
     Ok(Message {
-        title: format!("{method} {}", visible(&target)),
-        line: Some((method, target)),
-        host: match wire {
+        title: format!("{} {}", tame(&method), visible(&target)),
+        line: Some((method.parse().unwrap_or_default(), target)),
+        authority: match wire {
             Wire::Frames(authority) => authority,
             Wire::Lines(_) => None,
         },
         headers,
-        body,
+        body: (!matches!(kept, KeptBody::Lost(_))).then_some(body),
         notes,
+        damage,
+        doubt: doubts.any().then_some(doubts.why),
     })
 }
 
@@ -164,198 +213,163 @@ fn unreadable(path: &Path) -> impl FnOnce(SavedFault) -> TppFault {
     |fault| TppFault::Saved { path, fault }
 }
 
-fn certificate(file: Option<&Path>, headers: &HeaderMap) -> Result<Vec<u8>, TppFault> {
-    let unreadable = |place: String| {
-        move |fault: CertificateFault| TppFault::NoCertificate(format!("{place}: {fault}"))
-    };
-    if let Some(file) = file {
-        let presented = presented::read(&input::read(file)?);
-        let (presented, _) = presented.map_err(unreadable(input::name(file)))?;
-        return Ok(presented.leaf);
+/// The head itself: HTTP-7, HDR-15, DAT-1, and the headers that a signed answer has (SIG-12).
+fn headers(message: &Message, at: Timestamp, found: &mut Findings) {
+    for line in &message.damage {
+        found.fails("head", line, Reason::MalformedRequest);
     }
-    let value = headers.get(&headers::TPP_SIGNATURE_CERTIFICATE.name);
-    let value = value.ok_or_else(|| {
-        TppFault::NoCertificate(
-            "there is no TPP-Signature-Certificate; name one with --cert".into(),
-        )
-    })?;
-    let (presented, _) = presented::read(value.as_bytes())
-        .map_err(unreadable("TPP-Signature-Certificate".into()))?;
-    Ok(presented.leaf)
+    let fields = Fields::of(&message.headers);
+    let twice: Vec<_> = fields.duplicated().map(|header| header.written).collect();
+    if !twice.is_empty() {
+        let text = format!("{} may stand once", twice.join(", "));
+        found.fails("head", text, Reason::HeaderDuplicated);
+    }
+    let Some(value) = headers::DATE.get_filled(&fields) else {
+        return found.fails("Date", "there is none", Reason::HeaderMissing);
+    };
+    match date::parse(headers::trim(value.as_bytes())) {
+        Some(date) => {
+            let side = if date > at { "after" } else { "before" };
+            let distance = date.distance(at);
+            found.holds("Date", format!("it is {distance} s {side} that moment"));
+        }
+        None => found.fails("Date", "it is no IMF-fixdate", Reason::HeaderMalformed),
+    }
 }
 
-/// Verifies SIG-2 to SIG-10. Returns the signing string if the header is well-formed.
-fn signature(
+/// The certificate, if somebody vouches for it (CRT-1 to CRT-4, CRT-9, CRT-10).
+fn certificate(
     message: &Message,
-    certificate: &X509Certificate<'_>,
+    vouchers: &Vouchers,
+    at: Timestamp,
     found: &mut Findings,
-) -> Option<Vec<u8>> {
-    let Some(value) = headers::SIGNATURE.get_filled(&headers::Fields::of(&message.headers)) else {
-        found.fails("Signature", "there is none (SIG-1)");
+) -> Option<IdentifiedCertificate> {
+    let header = &headers::TPP_SIGNATURE_CERTIFICATE;
+    let shown = header.get_filled(&Fields::of(&message.headers));
+    let shown = shown.map(|value| headers::trim(value.as_bytes()));
+    if let Some(shown) = shown.filter(|shown| !vouchers.permits(shown)) {
+        let text = match decode::decode(shown).is_ok() {
+            true => "the message names another certificate than --cert",
+            false => "the message names a certificate that cannot be read",
+        };
+        found.fails("certificate", text, Reason::CertificateUntrusted);
+    }
+    let Some(presented) = vouchers.presented.as_deref().or(shown) else {
+        let text = "the message names none; name the signer's with --cert";
+        found.fails("certificate", text, Reason::HeaderMissing);
         return None;
     };
-    let value = match encoded_word::decode(value.as_bytes()) {
-        Ok(value) => value,
+    match vouchers.trust.identify(presented, None, at) {
+        Ok(identified) => {
+            let certificate = identified.certificate();
+            found.holds(
+                "certificate",
+                format!(
+                    "SN={} of {:?}, {}, issued by {}",
+                    certificate.serial_hex(),
+                    certificate.tpp_name(),
+                    certificate.tpp_id().as_str(),
+                    certificate.issuer()
+                ),
+            );
+            Some(identified)
+        }
         Err(fault) => {
-            found.fails("Signature", format!("{fault} (SIG-10)"));
-            return None;
+            let text = admission::said_of_certificate(&fault);
+            found.fails("certificate", text, fault.reason());
+            let text = "it is not verified with a key for which nobody vouches";
+            found.fails("signature", text, fault.reason());
+            None
         }
+    }
+}
+
+/// SIG-1 to SIG-10, SIG-14, and that the signature of an answer covers what SIG-12 promises.
+fn signature(
+    message: &Message,
+    certificate: IdentifiedCertificate,
+    policy: &Policy,
+    found: &mut Findings,
+) {
+    let verified = match &message.line {
+        Some(line) => admission::verify_signature(&message.head(line), certificate, policy),
+        None => admission::verify_answer_signature(&message.headers, certificate, policy),
     };
-    let signature = match Signature::parse(&value) {
-        Ok(signature) => signature,
-        Err(fault) => {
-            found.fails("Signature", format!("{fault} (SIG-2)"));
-            return None;
+    match verified {
+        Ok(signed) => {
+            let covers = match &message.line {
+                Some(_) if !signed.covers_request_target() => "; method and path are not signed",
+                _ => "",
+            };
+            found.holds("signature", format!("{}{covers}", signed.headers()));
         }
-    };
-    found.judge("keyId", key_id(&signature, certificate));
-    let algorithm = String::from_utf8_lossy(signature.algorithm);
-    if algorithm.eq_ignore_ascii_case("rsa-sha256") {
-        found.holds("algorithm", algorithm);
-    } else {
-        found.fails(
-            "algorithm",
-            format!("{algorithm} is not rsa-sha256 (SIG-5)"),
-        );
-    }
-    found.judge("headers", listed(message, &signature));
-    let string = signing_string(message, &signature);
-    let verified = judgement::signing_key(certificate)
-        .map_err(|fault| format!("{fault} (SIG-5)"))
-        .and_then(|key| {
-            let bytes = BASE64_STANDARD
-                .decode(signature.signature)
-                .map_err(|_| not_base64(signature.signature))?;
-            key.verify_sig(&string, &bytes)
-                .map(|()| format!("RSA PKCS#1 v1.5 with SHA-256 over {} bytes", string.len()))
-                .map_err(|_| "it does not verify over the signing string below (SIG-9)".to_owned())
-        });
-    found.judge("signature", verified);
-    Some(string)
-}
-
-fn not_base64(signature: &[u8]) -> String {
-    match Base64Fault::judge(signature) {
-        Err(why) => format!("{why} (SIG-9)"),
-        Ok(()) => "it is not canonical base64 (SIG-9)".to_owned(),
-    }
-}
-
-fn key_id(signature: &Signature<'_>, certificate: &X509Certificate<'_>) -> Result<String, String> {
-    if !judgement::is_serial(certificate.raw_serial(), signature.serial) {
-        let serial = judgement::serial_hex(certificate.raw_serial());
-        return Err(format!(
-            "the certificate's serial number is {serial} (SIG-3)"
-        ));
-    }
-    let issuer = judgement::issuer(certificate).map_err(|fault| fault.to_string())?;
-    match issuer.compare(signature.issuer) {
-        Ok(()) => Ok(format!(
-            "it names the certificate: SN={}, issuer {issuer}",
-            judgement::serial_hex(certificate.raw_serial())
-        )),
-        Err(mismatch) => Err(format!("{mismatch} (SIG-4)")),
-    }
-}
-
-/// Verifies SIG-6 and SIG-7.
-fn listed(message: &Message, signature: &Signature<'_>) -> Result<String, String> {
-    let absent: Vec<_> = signature
-        .headers
-        .iter()
-        .filter(|name| !is_present(message, name))
-        .copied()
-        .collect();
-    if !absent.is_empty() {
-        return Err(format!(
-            "{} is listed and not there (SIG-6)",
-            absent.join(", ")
-        ));
-    }
-    let left_out: Vec<_> = headers::SIGNED
-        .iter()
-        .map(|header| header.name.as_str())
-        .filter(|name| is_present(message, name) && !signature.lists(name))
-        .collect();
-    if !left_out.is_empty() {
-        return Err(format!(
-            "{} is there and not listed (SIG-7)",
-            left_out.join(", ")
-        ));
-    }
-    let listed = signature.headers.join(" ");
-    Ok(match &message.line {
-        Some(_) if !signature.lists("(request-target)") => {
-            format!("{listed}; method and path are not signed")
-        }
-        _ => listed,
-    })
-}
-
-fn is_present(message: &Message, name: &str) -> bool {
-    match name {
-        "(request-target)" => message.line.is_some(),
-        _ => {
-            message.headers.contains_key(name)
-                || name.eq_ignore_ascii_case("host") && message.host.is_some()
-        }
-    }
-}
-
-/// Builds the signing string (SIG-8).
-fn signing_string(message: &Message, signature: &Signature<'_>) -> Vec<u8> {
-    let lines = signature.headers.iter().map(|listed| {
-        let name = listed.to_ascii_lowercase();
-        let value = match (name.as_str(), &message.line, &message.host) {
-            ("(request-target)", Some((method, target)), _) => {
-                [method.to_ascii_lowercase().as_bytes(), b" ", target].concat()
+        Err(refusal) => {
+            for fault in refusal.faults() {
+                let place = match fault.place {
+                    FaultPlace::Header(name) if name != headers::SIGNATURE.written => name,
+                    _ => "signature",
+                };
+                found.fails(place, &fault.text, fault.reason);
             }
-            ("host", _, Some(host)) => host.clone().into_bytes(),
-            _ => {
-                let values = message.headers.get_all(&name).iter();
-                let values: Vec<_> = values
-                    .map(|value| headers::trim(value.as_bytes()))
-                    .collect();
-                values.join(&b", "[..])
-            }
-        };
-        [name.as_bytes(), b": ", &value].concat()
-    });
-    lines.collect::<Vec<_>>().join(&b'\n')
+        }
+    }
 }
 
-/// Verifies DIG-1, and whether the signature covers the body.
+/// DIG-1, and whether there is a digest at all.
 fn body(message: &Message, found: &mut Findings) {
-    let length = message.body.len();
-    let Some(value) = headers::DIGEST.get(&headers::Fields::of(&message.headers)) else {
-        return if length > 0 {
-            found.fails("Digest", format!("there is none: the {length} bytes of the body are not authenticated (HDR-2, DIG-2)"));
-        } else {
-            found.holds("Digest", "there is none, and no body");
+    let Some(body) = &message.body else {
+        let text = "the file has not the body that was sent";
+        return found.fails("Digest", text, Reason::DigestMismatch);
+    };
+    let length = body.len();
+    let Some(value) = headers::DIGEST.get(&Fields::of(&message.headers)) else {
+        let is_answer = message.line.is_none();
+        return match (length, is_answer) {
+            (0, false) => found.holds("Digest", "there is none, and no body"),
+            (0, true) => {
+                let text = "there is none: a signed answer has one, of an empty body too";
+                found.fails("Digest", text, Reason::HeaderMissing);
+            }
+            _ => {
+                let text =
+                    format!("there is none: the {length} bytes of the body are not authenticated");
+                found.fails("Digest", text, Reason::HeaderMissing);
+            }
         };
     };
-    let result = digest::check(headers::trim(value.as_bytes()), &message.body);
-    found.judge("Digest", digest_verdict(result, value, length));
+    let said = String::from_utf8_lossy(value.as_bytes());
+    match digest::check(headers::trim(value.as_bytes()), body) {
+        Ok(()) => found.holds(
+            "Digest",
+            format!("{said} of the {length} bytes of the body"),
+        ),
+        Err(DigestFault::Unsupported) => {
+            let text = format!("{said} names neither SHA-256 nor SHA-512");
+            found.fails("Digest", text, Reason::DigestUnsupported);
+        }
+        Err(DigestFault::Malformed(algorithm)) => {
+            let text = format!("{said} holds no base64 of a {}", algorithm.name());
+            found.fails("Digest", text, Reason::DigestMismatch);
+        }
+        Err(DigestFault::Mismatch(algorithm)) => {
+            let text = format!(
+                "{said} is not the {} of the {length} bytes of the body",
+                algorithm.name()
+            );
+            found.fails("Digest", text, Reason::DigestMismatch);
+        }
+    }
 }
 
-fn digest_verdict(
-    result: Result<(), DigestFault>,
-    value: &HeaderValue,
-    length: usize,
-) -> Result<String, String> {
-    let said = String::from_utf8_lossy(value.as_bytes()).into_owned();
-    match result {
-        Ok(()) => Ok(format!("{said} of the {length} bytes of the body")),
-        Err(DigestFault::Unsupported) => {
-            Err(format!("{said} names neither SHA-256 nor SHA-512 (DIG-1)"))
-        }
-        Err(DigestFault::Malformed(algorithm)) => Err(format!(
-            "{} (DIG-1)",
-            digest::form_fault(headers::trim(value.as_bytes()), algorithm)
-        )),
-        Err(DigestFault::Mismatch(algorithm)) => Err(format!(
-            "{said} is not the {} of the {length} bytes of the body (DIG-1)",
-            algorithm.name()
-        )),
+fn show_signing_string(message: &Message, out: &mut dyn Write) -> std::io::Result<()> {
+    let none = (Method::GET, Vec::new());
+    let head = message.head(message.line.as_ref().unwrap_or(&none));
+    let Some(string) = admission::signing_string(&head) else {
+        return Ok(());
+    };
+    writeln!(out, "\nthe signing string ({} bytes):", string.len())?;
+    for line in string.split_inclusive(|byte| *byte == b'\n') {
+        writeln!(out, "  {}", visible(line))?;
     }
+    Ok(())
 }

@@ -1,5 +1,5 @@
-//! Signed answers: SIG-12. `portvakt tpp verify` checks each; it builds the signing string from the specification with code
-//! of its own.
+//! Signed answers: SIG-12. `portvakt tpp verify` checks each by the gateway's own rules, and OpenSSL the signature, over a signing string
+//! that this file builds from the specification.
 
 use super::parts;
 use crate::harness::{
@@ -7,6 +7,7 @@ use crate::harness::{
     pki::{Key, LeafSpec},
     rsa_key, world,
 };
+use openssl::{hash::MessageDigest, sign::Verifier, x509::X509};
 use portvakt::{
     clock::{Clock, Timestamp},
     tools::tpp::SignedRequest,
@@ -42,14 +43,19 @@ fn verified(answer: &Answer) -> (bool, String) {
     bytes.extend(b"\r\n");
     bytes.extend(&answer.body);
     std::fs::write(&saved, bytes).unwrap();
-    let output = verify(&saved);
+    std::fs::write(folder.path().join("ca.pem"), world().issuing.pem()).unwrap();
+    let output = verify(
+        &saved,
+        &["--ca", folder.path().join("ca.pem").to_str().unwrap()],
+    );
     (output.0, format!("{}\n{}", answer.status, output.1))
 }
 
-fn verify(saved: &Path) -> (bool, String) {
+fn verify(saved: &Path, vouches: &[&str]) -> (bool, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_portvakt"))
         .args(["tpp", "verify", "--response"])
         .arg(saved)
+        .args(vouches)
         .output()
         .unwrap();
     let said = [output.stdout, output.stderr].concat();
@@ -59,10 +65,22 @@ fn verify(saved: &Path) -> (bool, String) {
 fn holds(answer: &Answer) {
     let (holds, said) = verified(answer);
     assert!(holds, "{said}");
-    let [key_id, algorithm, headers, _] = parts(answer.header("signature").unwrap());
+    let [key_id, algorithm, headers, signature] = parts(answer.header("signature").unwrap());
     assert_eq!(key_id, world().both.identity.key_id());
     assert_eq!(algorithm, "rsa-sha256");
     assert_eq!(headers, "date digest x-request-id");
+    let value = |name: &str| answer.header(name).unwrap().trim().to_owned();
+    let lines = ["date", "digest", "x-request-id"].map(|name| format!("{name}: {}", value(name)));
+    let certificate = openssl::base64::decode_block(&value("tpp-signature-certificate")).unwrap();
+    let key = X509::from_der(&certificate).unwrap().public_key().unwrap();
+    let mut verifier = Verifier::new(MessageDigest::sha256(), &key).unwrap();
+    let signature = openssl::base64::decode_block(&signature).unwrap();
+    let signed = lines.join("\n");
+    assert!(
+        verifier
+            .verify_oneshot(&signature, signed.as_bytes())
+            .unwrap()
+    );
 }
 
 fn is_unsigned(answer: &Answer) -> bool {
@@ -383,4 +401,66 @@ fn nothing_is_signed_unless_a_certificate_is_named() {
         let faults = gate.err().unwrap();
         assert!(faults.contains(fault), "{faults}");
     }
+}
+
+/// A caller who does not say whom he trusts gets no verdict: anybody can sign an answer with a key of his own.
+//= SIG-12 refused
+#[test]
+fn an_answer_is_verified_by_a_certificate_that_is_trusted() {
+    let gate = gate("");
+    let answer = gate.send(&Call::accounts(), Protocol::Http1);
+    let folder = TempDir::new().unwrap();
+    let file = |name: &str, content: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let mut text = format!("HTTP/1.1 {} Answer\r\n", answer.status);
+    for (name, value) in &answer.headers {
+        text.push_str(&format!("{name}: {value}\r\n"));
+    }
+    text.push_str("\r\n");
+    text.push_str(std::str::from_utf8(&answer.body).unwrap());
+    let saved = file("answer.txt", &text);
+    let world = world();
+    let [issuing, other, own, another] = [
+        ("issuing.pem", world.issuing.pem()),
+        ("other.pem", world.tls_ca.pem()),
+        ("own.pem", world.both.issued.pem.clone()),
+        ("another.pem", world.aisp.issued.pem.clone()),
+    ]
+    .map(|(name, pem)| file(name, &pem));
+    let config = file("gateway.yaml", gate.yaml());
+    let table: [(&[&str], bool, &str); 8] = [
+        (&["--ca", &issuing], true, "certificate   holds"),
+        (&["--cert", &own], true, "certificate   holds"),
+        (&["--ca", &other], false, "(certificate-untrusted)"),
+        (
+            &["--cert", &another],
+            false,
+            "another certificate than --cert",
+        ),
+        (
+            &["--ca", &issuing, "--at", "2046-01-01T00:00:00Z"],
+            false,
+            "(certificate-expired)",
+        ),
+        (
+            &["--cert", &own, "--at", "2010-01-01T00:00:00Z"],
+            false,
+            "(certificate-not-yet-valid)",
+        ),
+        (&[], false, "--cert <FILE>|--ca <FILE|DIR>|--config <FILE>"),
+        (&["--config", &config], false, "gateway.yaml"),
+    ];
+    for (vouches, is_good, text) in table {
+        let (holds, said) = verify(Path::new(&saved), vouches);
+        assert_eq!(holds, is_good, "{vouches:?}: {said}");
+        assert!(said.contains(text), "{vouches:?}: {said}");
+    }
+    // By the configuration of the gateway itself, whose files are beside it.
+    let config = gate.folder().join("by.yaml");
+    std::fs::write(&config, gate.yaml()).unwrap();
+    let (holds, said) = verify(Path::new(&saved), &["--config", config.to_str().unwrap()]);
+    assert!(holds, "{said}");
 }
