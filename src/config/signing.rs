@@ -38,9 +38,6 @@ pub(super) fn assertion(root: &mut Section<'_>, base: &Path) -> Option<Assertion
     let audience = section
         .optional("audience")
         .and_then(|value| audience(&value));
-    if !named && section.has("audience") {
-        section.fault("audience", "it has no effect without key");
-    }
     section.finish();
     Some(AssertionSettings {
         key: key?,

@@ -271,8 +271,13 @@ async fn bound(
     named: Option<(ForbiddenTpp, Known<PsuId>)>,
 ) -> Result<(TppId, Known<PsuId>), ApiFault> {
     let (named, psu) = named.ok_or(ApiFault::PsuUnknown)?;
-    let tpp = store.tpp_of(psu).await?;
-    let tpp = tpp.filter(|tpp| named.names(tpp));
+    let is_named = |tpp: &TppId| named.names(tpp);
+    let mut tpp = store.tpp_of(psu).await?.filter(is_named);
+    if tpp.is_none() {
+        // An answer of the core that would bind it may be under way: it teaches nothing from here on.
+        store.note_removal(psu).await?;
+        tpp = store.tpp_of(psu).await?.filter(is_named);
+    }
     Ok((tpp.ok_or(ApiFault::PsuUnknown)?, psu))
 }
 

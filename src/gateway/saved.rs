@@ -105,7 +105,7 @@ async fn judge_lines(
     let closing = Closing::default();
     match read_head(&mut session, &closing).await {
         NextHead::Read => {}
-        NextHead::Refused(reason) => return SavedVerdict::unread(reason),
+        NextHead::Refused(refusal) => return SavedVerdict::refused(*refusal),
         // A head without an end; the gateway would wait for the rest.
         NextHead::Absent => return SavedVerdict::unread(Reason::RequestTimeout),
     }
@@ -162,8 +162,12 @@ async fn prove(
 impl SavedVerdict {
     /// The refusal of a head that the HTTP layer does not read.
     fn unread(reason: Reason) -> Self {
+        Self::refused(Refusal::new(reason))
+    }
+
+    fn refused(refusal: Refusal) -> Self {
         Self {
-            verdict: Err(Refusal::new(reason)),
+            verdict: Err(refusal),
             signing_string: None,
         }
     }

@@ -85,7 +85,7 @@ use engine::Engine;
 use postgres::Postgres;
 use process::Process;
 use request_ids::IdClaim;
-use rules::{Erasure, GiveBack, LastRemoval, NewBinding, ScaEnd, Withdrawal};
+use rules::{Erasure, GiveBack, LastRemoval, Mark, NewBinding, ScaEnd, Withdrawal};
 use sqlite::Sqlite;
 use std::{fmt, sync::Arc};
 
@@ -271,6 +271,15 @@ impl StateStore {
     ) -> Result<Withdrawn, Unavailable> {
         let withdrawal = Withdrawal::new(&self.keys, who, what, self.process.clock.latest())?;
         self.engine.commit(withdrawal).await
+    }
+
+    /// Notes that the bank takes back whatever an answer of the core that is under way may say of a PSU (SCA-13, SCA-19).
+    ///
+    /// # Errors
+    /// The store is unavailable: nothing changed.
+    pub async fn note_removal(&self, psu: Known<PsuId>) -> Result<(), Unavailable> {
+        let mark = Mark::new(self.keys.psu(psu), self.process.clock.latest())?;
+        self.engine.commit(mark).await
     }
 
     /// Removes the binding of a PSU, with its session and every consent. Returns what ended, if it was bound. What else there is of the PSU,

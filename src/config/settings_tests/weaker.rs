@@ -157,10 +157,6 @@ fn what_has_no_effect_or_a_wrong_one_is_a_fault() {
             "signing.require[0]: it is no header: write \"(request-target)\"",
         ),
         (
-            "assertion: {audience: core}".to_owned(),
-            "assertion.audience: it has no effect without key",
-        ),
-        (
             format!("revocation: {{check: on, addresses: [{issuer}, {issuer}]}}"),
             "revocation.addresses[1]: the list already contains this issuer",
         ),

@@ -56,6 +56,18 @@ impl Mark {
     }
 }
 
+impl Change for Mark {
+    type Outcome = ();
+
+    fn keys(&self, keys: &mut Vec<RowKey>) {
+        keys.push(self.key());
+    }
+
+    fn decide(&self, rows: &mut Rows) {
+        self.put(rows);
+    }
+}
+
 /// The last removal of a PSU, read: changes nothing.
 pub(in crate::state) struct LastRemoval(pub(in crate::state) PsuHash);
 

@@ -249,7 +249,7 @@ async fn state_and_key_belong_together() {
         write(&vec![7; length], 0o600);
         assert_eq!(
             place.refused(),
-            "state/hash.key does not hold a hash key: it has to be 32 bytes"
+            "state/hash.key does not hold a hash key: it has to be 32 random bytes"
         );
     }
     for bad in [0o640, 0o604, 0o644] {
