@@ -4,7 +4,7 @@
 //! absent; only [`replace`] overwrites a file. Deliberately not here: the content of the files.
 
 use aws_lc_rs::rand;
-use rustix::fs::OFlags;
+use rustix::{fs::OFlags, io::Errno};
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
     io::{self, ErrorKind, Read, Write},
@@ -138,6 +138,9 @@ pub fn try_make_new(path: &Path) -> io::Result<()> {
 /// # Errors
 /// The reason why the file cannot be made.
 pub fn try_make(path: &Path) -> io::Result<()> {
+    if let Some(error) = names_a_folder(path) {
+        return Err(error.into());
+    }
     let folder = folder_of(path);
     let mut existing = folder;
     loop {
@@ -161,6 +164,16 @@ pub fn try_make(path: &Path) -> io::Result<()> {
     }
     DirBuilder::new().mode(0o700).create(&own)?;
     fs::remove_dir(&own)
+}
+
+/// The error of the kernel where a path ends as only a folder's does. No file can be made there, whatever [`Path::parent`] makes of it.
+fn names_a_folder(path: &Path) -> Option<Errno> {
+    let text = path.as_os_str().as_encoded_bytes();
+    if text.ends_with(b"/") {
+        return Some(Errno::ISDIR);
+    }
+    let is_dots = path.file_name().is_none() || text.ends_with(b"/.");
+    is_dots.then_some(Errno::NOENT)
 }
 
 /// Replaces a file atomically.
@@ -262,6 +275,9 @@ mod tests {
             ("a/b/c/new", true),
             ("file/new", false),
             ("file/a/new", false),
+            ("new/", false),
+            ("a/new/.", false),
+            ("a/..", false),
         ] {
             assert_eq!(try_make(&folder.path().join(path)).is_ok(), can, "{path}");
         }
