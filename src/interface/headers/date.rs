@@ -22,8 +22,10 @@ pub fn fault(value: &[u8]) -> String {
     let text = std::str::from_utf8(value).unwrap_or_default();
     let parsed = httpdate::parse_http_date(text).ok();
     let fixed = parsed.map(httpdate::fmt_http_date);
-    let is_other_day = fixed.as_ref().and_then(|fixed| fixed.get(3..)) == text.get(3..);
-    let what = if fixed.is_some() && is_other_day {
+    let rest = text.get(3..).unwrap_or_default();
+    let with = |day: &&str| parse(format!("{day}{rest}").as_bytes()).is_some();
+    let days = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+    let what = if days.iter().any(with) {
         "its weekday is not that of the date"
     } else if fixed.is_some() && text.contains('-') {
         "it has the obsolete form of RFC 850"
