@@ -73,6 +73,19 @@ pub(super) struct Evidence {
     pub(super) rates: [Judged<WithinRate>; 2],
 }
 
+impl Evidence {
+    /// The sender. `claims` are the TPPs that the certificates of an unknown one name.
+    pub(super) fn claimant<'a>(&'a self, claims: &'a [TppId]) -> Claimant<'a> {
+        match (&self.tpp, &self.signed) {
+            (Judged::Held(tpp), Judged::Held(_)) => {
+                let certificate = tpp.certificate();
+                Claimant::Tpp(certificate.tpp_id(), certificate.roles())
+            }
+            _ => Claimant::Unknown(claims),
+        }
+    }
+}
+
 impl Proven<'_> {
     /// The operation.
     pub fn operation(&self) -> &Operation {
@@ -100,7 +113,7 @@ impl ProvenRequest<'_> {
     ) -> Result<GoodStanding, Refusal> {
         let question = Question {
             before: self.world,
-            whose: Claimant::of(&self.evidence, claims),
+            whose: self.evidence.claimant(claims),
             needed: self.operation.role,
             psu: self.envelope.psu(),
         };

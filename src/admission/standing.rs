@@ -6,9 +6,8 @@
 //! and the certificate.
 
 use super::{
-    Judged, Snapshot,
+    Snapshot,
     enforcement::{Caller, Whose},
-    proven::Evidence,
     register,
     sca::unavailable,
     stage::Stage,
@@ -75,19 +74,6 @@ pub(super) enum Claimant<'a> {
     Tpp(&'a TppId, Roles),
     /// The TPPs that the certificates of an unknown sender name (FWD-6).
     Unknown(&'a [TppId]),
-}
-
-impl<'a> Claimant<'a> {
-    /// The sender by its evidence. `claims` are the TPPs that the certificates of an unknown sender name.
-    pub(super) fn of(evidence: &'a Evidence, claims: &'a [TppId]) -> Self {
-        match (&evidence.tpp, &evidence.signed) {
-            (Judged::Held(tpp), Judged::Held(_)) => {
-                let certificate = tpp.certificate();
-                Self::Tpp(certificate.tpp_id(), certificate.roles())
-            }
-            _ => Self::Unknown(claims),
-        }
-    }
 }
 
 impl Question<'_> {

@@ -20,9 +20,10 @@ use super::{
     upstream::{CoreAnswer, SendFailure, Upstream, broken_off},
 };
 use crate::{
-    admission::{Admitted, Outcome, UnderWay, standing::Present},
+    admission::{Admitted, Outcome, UnderWay},
     clock::Stopwatch,
     config::ListenerLimits,
+    in_use::Current,
     interface::{QuotaLeft, Reason},
     state::{Removal, StateStore},
     telemetry::Telemetry,
@@ -44,6 +45,8 @@ pub(super) struct Forwarder {
     store: Arc<StateStore>,
     telemetry: Arc<Telemetry>,
     closing: Arc<Closing>,
+    /// The configuration in use, which a reload may replace while a request waits.
+    current: Arc<Current>,
     /// The time-out of the whole answer, from the end of its head (HTTP-9).
     answer_timeout: Duration,
 }
@@ -64,6 +67,7 @@ impl Forwarder {
         store: Arc<StateStore>,
         telemetry: Arc<Telemetry>,
         closing: Arc<Closing>,
+        current: Arc<Current>,
     ) -> Self {
         Self {
             upstream,
@@ -72,6 +76,7 @@ impl Forwarder {
             store,
             telemetry,
             closing,
+            current,
             answer_timeout: limits.answer_timeout,
         }
     }
@@ -86,7 +91,6 @@ impl Forwarder {
         exchange: &mut Exchange<'_>,
         admitted: &mut Admitted,
         place: Option<Place>,
-        present: &dyn Present,
     ) -> Result<(), ForwardFailure> {
         let group = exchange.in_use().upstreams.of(admitted.operation());
         let Some(group) = group.map(Arc::clone) else {
@@ -113,7 +117,7 @@ impl Forwarder {
             None => None,
         };
         let world = &exchange.in_use().snapshot;
-        let mut under_way = UnderWay::new(admitted, world, present, &self.store);
+        let mut under_way = UnderWay::new(admitted, world, &*self.current, &self.store);
         let answered = pin!(self.upstream.send(&group, &mut under_way, tpp, session)).await;
         exchange.note_late(&under_way.observed());
         let admitted = &*admitted;

@@ -93,7 +93,7 @@ impl Gate {
         let signatures = settings.response_signing.map(AnswerSignatures::new);
         let closing = Arc::new(Closing::default());
         Self {
-            current,
+            current: Arc::clone(&current),
             ledger: Ledger::new(
                 clock.clone(),
                 Arc::clone(&telemetry),
@@ -107,6 +107,7 @@ impl Gate {
                 Arc::clone(&store),
                 telemetry,
                 Arc::clone(&closing),
+                current,
             ),
             store,
             keepalive: settings.keepalive,
@@ -159,11 +160,7 @@ impl Gate {
         let place = place.filter(|_| matches!(judged, Ok(Admission::Forward(_))));
         match &mut judged {
             Ok(Admission::Forward(admitted)) => {
-                let present = self.current.as_ref();
-                let forwarded = self
-                    .forwarder
-                    .forward(session, exchange, admitted, place, present);
-                pin!(forwarded).await
+                pin!(self.forwarder.forward(session, exchange, admitted, place)).await
             }
             Ok(Admission::Answer(answer)) => {
                 exchange.set_outcome(Outcome::Answered);
@@ -350,17 +347,12 @@ impl HttpServerApp for Gate {
         shutdown: &ShutdownWatch,
     ) -> Option<ReusedHttpStream> {
         let next = pin!(read_head(&mut session, &self.closing)).await;
-        match next {
-            NextHead::Read => {}
-            NextHead::Refused(refusal) => {
+        if !matches!(next, NextHead::Read) {
+            if let NextHead::Refused(refusal) = next {
                 pin!(self.refuse_head(&mut session, &refusal)).await;
-                session.shutdown().await;
-                return None;
             }
-            NextHead::Absent => {
-                session.shutdown().await;
-                return None;
-            }
+            session.shutdown().await;
+            return None;
         }
         session.set_write_timeout(Some(self.limits.write_timeout));
         let stopping = *shutdown.borrow();

@@ -3,10 +3,8 @@
 use super::Admitted;
 use crate::{
     admission::{
-        ObservableCheck, ObservedFault, Snapshot,
-        authenticated::AuthenticatedRequest,
-        sca,
-        standing::{Claimant, Question},
+        ObservableCheck, ObservedFault, Snapshot, authenticated::AuthenticatedRequest, sca,
+        standing::Question,
     },
     clock::Timestamp,
     interface::path::Target,
@@ -65,7 +63,7 @@ impl Admitted {
     pub(super) fn question<'a>(&'a self, world: &'a Snapshot) -> Question<'a> {
         Question {
             before: world,
-            whose: Claimant::of(&self.evidence, &self.judged.claims),
+            whose: self.evidence.claimant(&self.judged.claims),
             needed: self.operation.role,
             psu: self.envelope.psu(),
         }

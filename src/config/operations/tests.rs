@@ -255,7 +255,7 @@ fn payments_require_psp_pi_and_paths_of_the_interface_are_its_own() {
     }
     for keys in [
         "PUT, path: '/v1/payments/{anything}'",
-        "GET, path: '/v1/accounts/{id}/cards'",
+        "GET, sca: consent, path: '/v1/accounts/{id}/cards'",
         "POST, path: /v1/payments/bulk",
     ] {
         assert_eq!(load(&format!("role: PSP_PI, method: {keys}")), "");

@@ -27,8 +27,8 @@ pub(super) use blocks::{LiftedBlock, NewBlock};
 pub(super) use calls::Calls;
 pub(super) use claim::GiveBack;
 pub(super) use expiry::Table;
-pub(super) use removal::{LastRemoval, Mark};
 pub use removal::Removal;
+pub(super) use removal::{LastRemoval, Mark};
 pub(super) use replay::{date_ends, is_too_far_back, may_be_removed};
 pub(super) use sca::ScaEnd;
 
