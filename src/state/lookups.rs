@@ -3,8 +3,12 @@
 //! Invariant: a fact by which a request is forwarded has the moment as of which it is known ([`Dated`]). Deliberately not here: changes.
 
 use super::{
-    Bind, Bound, Claimed, Dated, Known, KnownPsu, Psu, PsuHash, PsuRef, StateStore, Unavailable,
-    change::Change, engine::Engine, rows, rules::NewBinding,
+    Bind, Bound, Claimed, Dated, Known, KnownPsu, Named, Psu, PsuHash, PsuRef, Removal, StateStore,
+    Unavailable,
+    change::Change,
+    engine::Engine,
+    rows,
+    rules::{LastRemoval, NewBinding},
 };
 use crate::interface::{TppId, headers::PsuId};
 use std::sync::Arc;
@@ -82,6 +86,15 @@ impl StateStore {
         let mut rows = rows::Rows::default();
         rows.psus.load(psu, self.engine.psu(psu).await?.fact);
         Ok(NewBinding::by_bank(&self.keys, bind).decide(&mut rows))
+    }
+
+    /// The last time that the bank took something of a PSU back: to be read before a request whose answer may teach goes to the core.
+    ///
+    /// # Errors
+    /// The store is unavailable.
+    pub async fn last_removal(&self, psu: Named<PsuId>) -> Result<Removal, Unavailable> {
+        let psu = self.keys.psu(psu.to_seek());
+        self.engine.commit(LastRemoval(psu)).await
     }
 
     async fn cached(

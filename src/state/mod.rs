@@ -85,7 +85,7 @@ use engine::Engine;
 use postgres::Postgres;
 use process::Process;
 use request_ids::IdClaim;
-use rules::{Erasure, GiveBack, LastRemoval, Mark, NewBinding, ScaEnd, Withdrawal};
+use rules::{Erasure, GiveBack, Mark, NewBinding, ScaEnd, Withdrawal};
 use sqlite::Sqlite;
 use std::{fmt, sync::Arc};
 
@@ -240,15 +240,6 @@ impl StateStore {
     pub async fn bind(&self, bind: Bind<'_>) -> Result<Bound, Unavailable> {
         let binding = NewBinding::by_bank(&self.keys, &bind);
         self.engine.commit(binding).await
-    }
-
-    /// The last time that the bank took something of a PSU back: to be read before a request whose answer may teach goes to the core.
-    ///
-    /// # Errors
-    /// The store is unavailable.
-    pub async fn last_removal(&self, psu: Named<PsuId>) -> Result<Removal, Unavailable> {
-        let psu = self.keys.psu(psu.to_seek());
-        self.engine.commit(LastRemoval(psu)).await
     }
 
     /// Binds a PSU by the core's statement, unless it is bound already (SCA-19), or the bank took something of it back after `since`.
