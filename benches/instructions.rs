@@ -88,7 +88,7 @@ fn measure(work: &dyn Fn() -> Option<Box<Admitted>>, after: impl Fn(Option<Box<A
     took.sort();
     println!("{ROUNDS}");
     // For a run without callgrind: the figures of docs/sizing.md.
-    eprintln!("median {:?}", took[ROUNDS / 2]);
+    eprintln!("median {:?}", took.get(ROUNDS / 2).unwrap());
 }
 
 /// The counted function.

@@ -32,9 +32,6 @@ pub(super) fn read(
     base: &Path,
 ) -> Option<Settings> {
     let environment = environment(&mut root);
-    if environment == Some(Environment::Production) {
-        inspection.is_of_production();
-    }
     let system = root.optional("system").and_then(|value| system(&value));
     let mut policy = policy::read(&mut root, environment.unwrap_or(Environment::Sandbox));
     let certificates = policy::certificates(&mut root, policy.environment);
@@ -143,7 +140,11 @@ fn environment(root: &mut Section<'_>) -> Option<Environment> {
     let value = root.required("environment")?;
     let names = [Environment::Production, Environment::Sandbox]
         .map(|environment| (environment.name(), environment));
-    value.one_of(&names)
+    let environment = value.one_of(&names);
+    if environment == Some(Environment::Production) {
+        value.inspection().is_of_production();
+    }
+    environment
 }
 
 /// The name is part of every error body, so it is short and in plain characters.

@@ -161,12 +161,11 @@ impl Forwarder {
         &self,
         session: &mut Session,
         exchange: &mut Exchange<'_>,
-        about: About<'_>,
+        about @ About { admitted, .. }: About<'_>,
         group: &Group,
         answer: CoreAnswer,
         mut in_flight: InFlightRequest,
     ) -> Result<(), ForwardFailure> {
-        let admitted = about.admitted;
         let CoreAnswer {
             mut head,
             mut body,

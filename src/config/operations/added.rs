@@ -59,11 +59,8 @@ pub(super) fn read_added(section: &mut Section<'_>, name: Option<&str>) -> Optio
     let deprecated = read_deprecated(section, None);
     let answer = read_answer(section);
     refuse_fixed_keys(section);
-    let needs_none = answered_by == Some(AnsweredBy::Gateway) || about == About::Initiation;
-    let is_of_account = |id: &PathId| matches!(id, PathId::Account | PathId::AccountLike);
-    if !section.has("sca") && !needs_none && ids.iter().any(is_of_account) {
-        let text = "missing key: the path names an account; write consent, or none if its data needs no consent of the PSU (SCA-8)";
-        section.fault("sca", text);
+    if answered_by != Some(AnsweredBy::Gateway) && about != About::Initiation {
+        require_sca(section, &ids);
     }
     let group = group.unwrap_or(group_of(about, &ids));
     let template = template?;
@@ -78,11 +75,7 @@ pub(super) fn read_added(section: &mut Section<'_>, name: Option<&str>) -> Optio
     let operation = Operation {
         sca: sca.unwrap_or(plain.sca),
         query,
-        body: body.unwrap_or(if schema.is_some() {
-            Body::Json
-        } else {
-            plain.body
-        }),
+        body: body.unwrap_or(schema.map_or(plain.body, |_| Body::Json)),
         schema: schema.unwrap_or(plain.schema),
         quota: quota.unwrap_or(plain.quota),
         transactions: transactions.unwrap_or(plain.transactions),
@@ -101,6 +94,15 @@ pub(super) fn read_added(section: &mut Section<'_>, name: Option<&str>) -> Optio
         origin: Origin::Added,
         operation,
     })
+}
+
+/// What an operation about an account needs of the PSU is written: nothing is no default for it (SCA-8).
+fn require_sca(section: &mut Section<'_>, ids: &[PathId]) {
+    let is_of_account = |id: &PathId| matches!(id, PathId::Account | PathId::AccountLike);
+    if !section.has("sca") && ids.iter().any(is_of_account) {
+        let text = "missing key: the path names an account; write consent, or none if its data needs no consent of the PSU (SCA-8)";
+        section.fault("sca", text);
+    }
 }
 
 /// The group of an added operation that writes none: the interface's group of its subject, so that what is said of that group holds for it.

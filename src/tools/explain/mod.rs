@@ -1,6 +1,6 @@
 //! `portvakt explain`: the gateway's decision on a saved request, or the meaning of a reason.
 //!
-//! Invariant: the verdict is that of [`gateway::saved`](crate::gateway::saved), which runs the listener's own HTTP layer, its checks of
+//! Invariant: the verdict is that of `gateway::saved`, which runs the listener's own HTTP layer, its checks of
 //! heads and [`admission::prove`](crate::admission::prove), with the same configuration; nothing is checked a second time here, and nothing
 //! can be admitted here: that requires [`admission::authorise`](crate::admission::authorise) and the store. Texts beside a verdict are read
 //! from the request for people and decide nothing.

@@ -143,7 +143,7 @@ fn dump(title: &str, bytes: &[u8], is_ascii: bool, file: &mut Vec<u8>) {
 
 /// Every second request is one of mitmproxy's (`save.har`), and the others are a browser's.
 fn by_mitmproxy(request: &Recorded) -> bool {
-    request.number % 2 == 0
+    request.number.is_multiple_of(2)
 }
 
 /// mitmproxy writes bodies of these methods only.
