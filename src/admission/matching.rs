@@ -31,7 +31,11 @@ pub(super) fn find<'a>(head: &Head<'a>, world: &Snapshot) -> Result<Matched<'a>,
             Ok((Arc::clone(operation), (target, ids)))
         }
         Lookup::OtherMethods(allow) => Err(Refusal::new(Reason::MethodNotAllowed).allowing(allow)),
-        Lookup::UnknownProduct => Err(Refusal::new(Reason::ProductUnknown)),
+        Lookup::UnknownProduct => {
+            let products = world.catalogue.products().join(", ");
+            let text = format!("the path has the name of no payment product; there are {products}");
+            Err(Fault::request(Reason::ProductUnknown, text).into())
+        }
         Lookup::Unknown => Err(Refusal::new(Reason::OperationUnknown)),
     }
 }

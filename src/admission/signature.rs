@@ -209,7 +209,7 @@ impl SignedRequest<'_> {
         let certificate = tpp.certificate();
         if !certificate.has_serial(signature.serial) {
             let text = format!(
-                "keyId must name the certificate's serial number, in hexadecimal: SN={}",
+                "keyId must name the serial number of the certificate in TPP-Signature-Certificate, in hexadecimal: SN={}; where you sign with the key of another one, send that certificate",
                 certificate.serial_hex()
             );
             faults.push(fault(Reason::SignatureKeyMismatch, text));

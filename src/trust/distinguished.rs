@@ -101,7 +101,7 @@ fn fault_of_form(input: &[u8]) -> &'static str {
         [_, 0x81, 0..0x80, ..] | [_, 0x82..=0xff, 0, ..] => {
             "a length that is not in its shortest form"
         }
-        _ => "a value that ends after its surroundings",
+        _ => "a value that is cut off: by its length it goes on",
     }
 }
 
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn everything_else() {
-        const END: &str = "a value that ends after its surroundings";
+        const END: &str = "a value that is cut off: by its length it goes on";
         const LENGTH: &str = "a length that is not in its shortest form";
         const INTEGER: &str = "an INTEGER that is not in its shortest form";
         const OID: &str = "an OBJECT IDENTIFIER that is not in its shortest form";

@@ -76,7 +76,12 @@ impl Violations {
             TextMember::Text(text) => Some(text),
             TextMember::Absent => None,
             TextMember::Other(kind) => {
-                self.add(path, format!("it is {kind}; it must be a string"));
+                let path = path.into();
+                let example = match path.ends_with("mount.amount") {
+                    true => " with the fraction digits of its currency, such as \"100.00\"",
+                    false => "",
+                };
+                self.add(path, format!("it is {kind}; it must be a string{example}"));
                 None
             }
         }
