@@ -4,7 +4,8 @@
 /// Bodies, queries and headers.
 mod values;
 
-use crate::harness::{Call, Connection, Gate, check_error, refused, render};
+use crate::harness::{Call, Connection, Gate, check_error, refused, render, world};
+use openssl::base64::encode_block;
 use portvakt::interface::Reason;
 
 /// A request that is refused: the reason, the place that the fault names, what its text says, and what it must not say.
@@ -271,4 +272,60 @@ fn of_a_raw_head() {
         assert!(text.contains(expected), "{expected}: {text}");
     }
     assert!(gate.upstream().saw_nothing());
+}
+
+/// What a developer of a TPP, who had nothing but the answers, did not cure at the first try.
+//= ERR-10 refused
+#[test]
+fn of_what_was_not_cured_at_the_first_try() {
+    let mut body = portvakt::interface::payload::describe::example();
+    body["requestedExecutionDate"] = "2040-01-01".into();
+    body["instructedAmount"]["amount"] = serde_json::json!(107.5);
+    let certificate = |keep: fn(&str) -> &str| {
+        Call::accounts().altered(move |request| {
+            let name = "TPP-Signature-Certificate";
+            let whole = request.header(name).unwrap().to_owned();
+            request.set_header(name, keep(&whole));
+        })
+    };
+    let others = Call::accounts().altered(|request| {
+        let other = encode_block(&world().aisp.issued.der).replace('\n', "");
+        request.set_header("TPP-Signature-Certificate", &other);
+    });
+    check(
+        &Gate::start(),
+        vec![
+            case(
+                Call::cross_border().json(&body.to_string()),
+                "payload-invalid",
+                "instructedAmount.amount",
+                &[
+                    "it is a number",
+                    "with the fraction digits of its currency, such as \"100.00\"",
+                ],
+                &["107"],
+            ),
+            case(
+                Call::payment().at("/v1/payments/norwegian-domestic-credit-transfer"),
+                "product-unknown",
+                "",
+                &["there are norwegian-domestic-credit-transfers, "],
+                &[],
+            ),
+            case(
+                certificate(|whole| &whole[..whole.len() / 8 * 4]),
+                "certificate-malformed",
+                "TPP-Signature-Certificate",
+                &["a value that is cut off"],
+                &[],
+            ),
+            case(
+                others,
+                "signature-key-mismatch",
+                "Signature",
+                &["where you sign with the key of another one, send that certificate"],
+                &[],
+            ),
+        ],
+    );
 }
