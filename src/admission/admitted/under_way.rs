@@ -166,24 +166,18 @@ impl<'a> UnderWay<'a> {
         Ok(())
     }
 
-    /// Whether the headers and the call of the quota that the request has follow from this grant too.
+    /// Whether the headers and the call of the quota that the request has follow from this grant too. Both grants name ids of one request: an
+    /// id is named or not, and in the key of a quota it matters whose word it is.
     fn is_claimed_by(&self, grant: &Grant) -> bool {
         let is_counted = self.admitted.operation.quota != Quota::None;
         self.admitted.grant().is_some_and(|claimed| {
-            let [psus, agreements] = [
-                (
-                    claimed.named_psu() == grant.named_psu(),
-                    claimed.named_psu().is_some() == grant.named_psu().is_some(),
-                ),
-                (
-                    claimed.named_corporate() == grant.named_corporate(),
-                    claimed.named_corporate().is_some() == grant.named_corporate().is_some(),
-                ),
-            ];
-            let same = |(same, both): (bool, bool)| same || both && !is_counted;
-            same(psus)
-                && same(agreements)
-                && (!is_counted || claimed.session().is_some() == grant.session().is_some())
+            let (psu, corporate) = (claimed.named_psu(), claimed.named_corporate());
+            let names_the_same = psu.is_some() == grant.named_psu().is_some()
+                && corporate.is_some() == grant.named_corporate().is_some();
+            let counts_the_same = psu == grant.named_psu()
+                && corporate == grant.named_corporate()
+                && claimed.session().is_some() == grant.session().is_some();
+            names_the_same && (counts_the_same || !is_counted)
         })
     }
 }

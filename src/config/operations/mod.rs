@@ -136,10 +136,7 @@ fn read(
 /// Refuses an operation that would add a path of the sandbox to production (HTTP-1).
 fn check_environment(entry: &OperationEntry, inspection: &Inspection) {
     let operation = &entry.operation;
-    let below = operation.path.strip_prefix(SANDBOX_PATHS);
-    if below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        && operation.environments == Environments::Both
-    {
+    if is_below(&operation.path, SANDBOX_PATHS) && operation.environments == Environments::Both {
         inspection.report(
             entry.place.clone(),
             format!(
@@ -150,7 +147,13 @@ fn check_environment(entry: &OperationEntry, inspection: &Inspection) {
     }
 }
 
-/// Warns of an operation in the place of another one of the interface, which that left: callers of the interface get it there.
+/// Whether a path is this one, or begins with its segments.
+fn is_below(path: &str, folder: &str) -> bool {
+    let rest = path.strip_prefix(folder);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Warns of an operation at a path, in whatever letters, that the interface has for another one: its callers get this one there.
 fn warn_of_place(entry: &OperationEntry, inspection: &Inspection) {
     let own = &entry.operation;
     let all = operations::builtin();
@@ -192,10 +195,7 @@ fn check_role(entry: &OperationEntry, products: &[&str], inspection: &Inspection
         .any(|id| matches!(id, PathId::Product | PathId::Payment | PathId::Basket))
         || segments
             .any(|segment| PAYMENT_PRODUCTS.contains(&segment) || products.contains(&segment))
-        || PAYMENT_PATHS.iter().any(|path| {
-            let rest = own.path.strip_prefix(path);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        });
+        || PAYMENT_PATHS.iter().any(|path| is_below(&own.path, path));
     if is_about && own.role != Role::PaymentInitiation {
         inspection.report(
             entry.place.clone(),
