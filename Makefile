@@ -44,8 +44,8 @@ flood: needs-tests ## Send 100 000 unsigned requests of every kind and measure t
 
 check: needs-build ## Run the static checks: format, lints, documentation, dependencies
 	cargo fmt --check
-	cargo clippy --features bench --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc $(CARGO_FLAGS) --no-deps
+	cargo clippy --workspace --features bench --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace $(CARGO_FLAGS) --no-deps
 	.ci/deny.sh || [ $$? -eq 75 ]
 
 dist: needs-bench ## Build the programs for deployment, with profile-guided optimisation

@@ -40,7 +40,7 @@ merger() {
 
 # The inputs that determine the names of functions.
 names() {
-    { rustc -vV && cat Cargo.toml Cargo.lock; } | cksum
+    { rustc -vV && cat Cargo.toml Cargo.lock src/Cargo.toml src/*/Cargo.toml; } | cksum
 }
 
 # Measures the counts, of the gateway and of the baseline `bare`.

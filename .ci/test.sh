@@ -26,7 +26,7 @@ failed=0
 
 # The programs of the tests, one in a line.
 mapfile -t programs < <(
-    cargo test --features sandbox --no-run --message-format=json-render-diagnostics |
+    cargo test --workspace --features sandbox --no-run --message-format=json-render-diagnostics |
         sed -n 's/.*"profile":{[^}]*"test":true}.*"executable":"\([^"]*\)".*/\1/p'
 )
 [ ${#programs[@]} -gt 0 ] || { echo "the tests do not build" >&2 && exit 1; }
@@ -97,7 +97,7 @@ all)
         attempt "$program" --test-threads=$threads || judge "$program"
         sed -n 's/^test \(.*\) \.\.\. .*<\([0-9.]*\)s>$/\2 \1/p' "$folder/out" >>"$folder/times"
     done
-    cargo test --features sandbox --doc || failed=1
+    cargo test --workspace --features sandbox --doc || failed=1
     ;;
 systems)
     attempt "$it" --ignored systems:: --skip bounds:: || judge "$it"

@@ -15,7 +15,8 @@
 mod warm;
 
 use openssl::rsa::Rsa;
-use portvakt::{admission::Admitted, clock::Stopwatch, development_pki::Key};
+use portvakt::{admission::Admitted, clock::Stopwatch};
+use portvakt_development_pki::Key;
 use std::process::Command;
 
 /// The number of counted rounds: enough to average over the growth of a hash map.

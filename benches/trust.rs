@@ -12,7 +12,6 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use openssl::{hash::MessageDigest, pkey::PKey, sign::Signer, x509::X509};
-use portvakt::development_pki as pki;
 use portvakt::{
     clock::{Clock, Stopwatch, Timestamp},
     trust::{
@@ -20,6 +19,7 @@ use portvakt::{
         revocation::{RevocationSettings, RevocationStatus},
     },
 };
+use portvakt_development_pki as pki;
 use std::{hint::black_box, sync::Arc, time::Duration};
 use time::OffsetDateTime;
 

@@ -1,30 +1,26 @@
 //! Portvakt: a reverse-proxy security gateway for a bank's PSD2 interface.
 //!
-//! Portvakt terminates TLS, authenticates TPPs, checks what each may do, and forwards admitted requests to the core. The
-//! modules below stand in the order of their dependencies, which point upwards only: `gateway`, `control` and `tools` use
-//! `config`, which uses `admission`, which uses `sca`, `signing`, `trust` and `state`, which use `interface`.
+//! Portvakt terminates TLS, authenticates TPPs, checks what each may do, and forwards admitted requests to the core. The crates
+//! below know nothing of this one: `portvakt_interface`, then `portvakt_trust` and `portvakt_state`. The modules stand in the order of their
+//! dependencies, which point upwards only: `gateway`, `control` and `tools` use `config`, which uses `admission`, which uses `sca` and
+//! `signing`. The simulated bank stands above:
+//!
+//! ```compile_fail,E0432
+//! use portvakt_sandbox::run;
+//! ```
 //!
 //! Invariants:
 //! - an upstream receives only requests that [`admission::authorise`] admitted: forwarding takes an
 //!   [`admission::Admitted`], which only `authorise` constructs, and `authorise` requires the store;
 //! - one [`admission::Snapshot`] judges a request, never parts of two;
-//! - `interface` does no I/O, reads no clock and does not depend on pingora; of all modules, only `gateway` and `upstreams` depend on pingora;
+//! - of all modules, only `gateway` and `upstreams` depend on pingora;
 //! - input never causes a panic, and no log, metric or error contains personal data.
 
-// Time as a value; the only module that reads the machine's clocks.
-pub mod clock;
-// The standard streams, escaped.
-pub mod terminal;
-// Files of keys and of state, readable by their owner only.
-pub mod private_file;
-// The interface as data and pure rules.
-pub mod interface;
-
-// From a certificate to a TPP: decoding, names, path, QcStatements, revocation.
-pub mod trust;
-
-// The persistent state: quotas, bindings of PSUs, request ids, tokens.
-pub mod state;
+// The crates below, by the names that the modules use.
+pub use portvakt_base::{clock, private_file, terminal};
+pub use portvakt_interface as interface;
+pub use portvakt_state as state;
+pub use portvakt_trust as trust;
 
 // Pending SCA: link, token, redirect.
 pub mod sca;
@@ -60,7 +56,3 @@ pub mod tools;
 
 // The command line.
 pub mod cli;
-
-// The development PKI: for the sandbox, tests and benchmarks; no part of a deployed gateway.
-#[cfg(feature = "sandbox")]
-pub mod development_pki;

@@ -1,8 +1,8 @@
 //! Requests of many TPPs, and their connections.
 
 use super::gateway::{Gateway, server};
-use portvakt::development_pki as pki;
 use portvakt::tools::tpp::{SignOptions, TppIdentity, Unsigned, sign};
+use portvakt_development_pki as pki;
 use rustls::{
     ClientConfig, ClientConnection, RootCertStore, StreamOwned, client::Resumption,
     pki_types::CertificateDer,

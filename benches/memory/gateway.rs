@@ -1,7 +1,8 @@
 //! The gateway as a process, with a core that answers every request with two bytes.
 
 use super::client::Tpps;
-use portvakt::{development_pki as pki, private_file};
+use portvakt::private_file;
+use portvakt_development_pki as pki;
 use std::{
     fs,
     io::{BufRead, BufReader, Write},

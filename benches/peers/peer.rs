@@ -3,10 +3,8 @@
 //! Invariant: in one run, all peers have the same certificate, upstream and number of threads, and all have logs on or off.
 
 use crate::pool::Signer;
-use portvakt::{
-    development_pki::{self as pki, Ca, CaSpec, Key, LeafSpec},
-    private_file,
-};
+use portvakt::private_file;
+use portvakt_development_pki::{self as pki, Ca, CaSpec, Key, LeafSpec};
 use serde_json::json;
 use std::{
     collections::BTreeSet,

@@ -6,9 +6,8 @@
 use super::{NOW, snapshot};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, header};
-use portvakt::{
-    development_pki as pki, interface::Reason, signing::AnswerSigner, trust::ClientChain,
-};
+use portvakt::{interface::Reason, signing::AnswerSigner, trust::ClientChain};
+use portvakt_development_pki as pki;
 use rustls::{
     ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection,
     crypto::aws_lc_rs,

@@ -25,7 +25,6 @@ pub(crate) use strangers::Stranger;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use openssl::{hash::MessageDigest, pkey::PKey, sign::Signer, x509::X509};
-use portvakt::development_pki as pki;
 use portvakt::{
     admission::{
         self, Admission, Admitted, Check, Framing, Head, Outcome, Policy, RateSettings, Rates,
@@ -49,6 +48,7 @@ use portvakt::{
     tools::tpp::{SignOptions, SignedRequest, TppIdentity, Unsigned, sign},
     trust::{Anchors, Certificate, CertificateSlot, Trust},
 };
+use portvakt_development_pki as pki;
 use std::{hint::black_box, num::NonZeroU32, pin::pin, sync::Arc, time::Duration};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};

@@ -13,7 +13,6 @@ use super::{
 };
 use crate::{
     clock::{Clock, Timestamp},
-    development_pki as pki,
     gateway::{assertion, forward},
     interface::{
         ForbiddenTpp, PermittedTpp, Reason, Refusal, TppId,
@@ -32,6 +31,7 @@ use base64::{
 };
 use bytes::Bytes;
 use openssl::x509::X509;
+use portvakt_development_pki as pki;
 use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
 
 const NOW: Timestamp = Timestamp::from_unix(1_767_225_600);

@@ -7,6 +7,6 @@ pub(crate) const fn is_token_byte(byte: u8) -> bool {
 }
 
 /// Whether a text is a token.
-pub(crate) fn is_token(text: &str) -> bool {
+pub fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(is_token_byte)
 }

@@ -30,7 +30,7 @@ impl TppId {
     }
 
     /// The reason why a text has no identity (ERR-10). It repeats nothing but a character.
-    pub(crate) fn fault(text: &str) -> String {
+    pub fn fault(text: &str) -> String {
         let identity = text.trim_matches(|c: char| c.is_ascii_whitespace());
         let identity = identity.to_ascii_uppercase();
         let is_printable = |byte: u8| (b' '..=b'~').contains(&byte);
@@ -316,7 +316,7 @@ fn is_psd2_identifier(identifier: &str) -> bool {
 }
 
 /// A country of two letters and an authority of two to eight. `EU` is not a country of ISO 3166-1.
-pub(crate) fn is_authority(country: &str, nca: &str) -> bool {
+pub fn is_authority(country: &str, nca: &str) -> bool {
     let letters = |text: &str| text.bytes().all(|byte| byte.is_ascii_uppercase());
     country.len() == 2
         && letters(country)

@@ -4,10 +4,10 @@
 //! read from the core's log. The two programs never outlive this one, however it ends, except by SIGKILL. Deliberately not here:
 //! how to run a gateway. It is started with the given configuration, as by any operator.
 
-use portvakt::clock::Stopwatch;
 use portvakt::config::Settings;
-use portvakt::terminal::Terminal;
 use portvakt::tools::tpp::{SignedRequest, TppFault};
+use portvakt_base::clock::Stopwatch;
+use portvakt_base::terminal::Terminal;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};

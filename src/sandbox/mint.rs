@@ -3,8 +3,8 @@
 //! Invariant: a folder with a README.txt is whole, because that file is removed first and written last.
 //! Deliberately not kept: the keys of the CAs. To change one certificate, make the whole PKI anew; it takes seconds.
 
-use portvakt::development_pki::{Ca, CaSpec, Issued, Key, LeafSpec, PkiFault, QcType, Role};
-use portvakt::terminal::Terminal;
+use portvakt_base::terminal::Terminal;
+use portvakt_development_pki::{Ca, CaSpec, Issued, Key, LeafSpec, PkiFault, QcType, Role};
 use rsa::pkcs8::{EncodePrivateKey, LineEnding};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};

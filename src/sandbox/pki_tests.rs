@@ -4,7 +4,7 @@ use crate::mint;
 use openssl::stack::Stack;
 use openssl::x509::store::X509StoreBuilder;
 use openssl::x509::{X509, X509StoreContext};
-use portvakt::development_pki::{
+use portvakt_development_pki::{
     Ca, CaSpec, Extension, Key, LeafSpec, QC_STATEMENTS, QcType, Role, der_oid, der_sequence,
     der_utf8,
 };

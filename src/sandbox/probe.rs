@@ -5,10 +5,10 @@
 //! Deliberately not here: the bank's own logic, which only the bank can judge.
 
 use axum::http::{Method, Uri};
-use portvakt::interface::operations::{Catalogue, Environment, Lookup, Sca, builtin};
-use portvakt::interface::path::Target;
 use portvakt::signing::{AssertionKey, AssertionSigner};
-use portvakt::terminal::{Terminal, complain};
+use portvakt_base::terminal::{Terminal, complain};
+use portvakt_interface::operations::{Catalogue, Environment, Lookup, Sca, builtin};
+use portvakt_interface::path::Target;
 use std::cell::RefCell;
 use std::io::{self, Write};
 use std::net::SocketAddr;

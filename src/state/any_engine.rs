@@ -6,7 +6,7 @@ use super::{
     Block, BlockHash, Counters, Dated, PsuHash, Unavailable, change::Change, engine::Engine,
     postgres::Postgres, rows::BoundPsu, sqlite::Sqlite,
 };
-use crate::clock::Timestamp;
+use portvakt_base::clock::Timestamp;
 
 /// The engine of an open store.
 pub(super) enum AnyEngine {

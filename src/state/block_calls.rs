@@ -5,7 +5,7 @@ use super::{
     engine::Engine,
     rules::{LiftedBlock, NewBlock},
 };
-use crate::interface::ForbiddenTpp;
+use portvakt_interface::ForbiddenTpp;
 use std::sync::Arc;
 
 /// The most times that the engine is asked for one answer: it may be too old already where the engine is slow.

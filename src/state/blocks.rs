@@ -4,11 +4,9 @@
 //! Deliberately not here: the bank's own list in a file, which stands beside these blocks, and the answers to callers (admission).
 
 use super::{BlockHash, PsuHash, lock::lock};
-use crate::{
-    clock::Timestamp,
-    interface::{Forbidden, ForbiddenTpp, TppId},
-};
 use arc_swap::ArcSwap;
+use portvakt_base::clock::Timestamp;
+use portvakt_interface::{Forbidden, ForbiddenTpp, TppId};
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},
@@ -209,7 +207,7 @@ impl LiveBlocks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::Hash;
+    use crate::Hash;
 
     const NOW: Timestamp = Timestamp::from_unix(1_800_000_000);
 

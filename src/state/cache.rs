@@ -9,8 +9,8 @@ use super::{
     lock::lock,
     rows::{BoundPsu, UsedUp},
 };
-use crate::clock::Timestamp;
 use moka::sync::Cache;
+use portvakt_base::clock::Timestamp;
 use std::sync::Mutex;
 
 /// The number of generation counters. A change invalidates the pending lookups of all PSUs that share its counter.

@@ -1,6 +1,7 @@
 //! The rest of a quota (QUO-11).
 
-use crate::{clock::Timestamp, interface::QuotaLeft};
+use portvakt_base::clock::Timestamp;
+use portvakt_interface::QuotaLeft;
 
 /// The calls that are left of a quota (QUO-11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

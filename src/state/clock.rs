@@ -5,7 +5,7 @@
 //! [`ClockRow`], which the engine does.
 
 use super::{Unavailable, rules};
-use crate::clock::Timestamp;
+use portvakt_base::clock::Timestamp;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The time, in seconds, that a thread may have been paused since it read the clock: an older time is a step back.

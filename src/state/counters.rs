@@ -1,6 +1,6 @@
 //! What a store counts of its own work, for the metrics.
 
-use crate::clock::Timestamp;
+use portvakt_base::clock::Timestamp;
 use std::time::Duration;
 
 /// A store's activity since it was opened.

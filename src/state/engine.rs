@@ -7,7 +7,7 @@
 use super::{
     Block, BlockHash, Counters, Dated, PsuHash, Unavailable, change::Change, rows::BoundPsu,
 };
-use crate::clock::Timestamp;
+use portvakt_base::clock::Timestamp;
 
 /// The duties of an engine.
 ///

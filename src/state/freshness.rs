@@ -5,7 +5,7 @@
 //! the engine heard of every change: an engine that hears of nothing for a second answers nothing from memory. Deliberately not here: what
 //! is done where a fact is too old, which admission decides.
 
-use crate::clock::BootTime;
+use portvakt_base::clock::BootTime;
 use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
     time::Duration,

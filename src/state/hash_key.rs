@@ -4,7 +4,7 @@
 //! records.
 
 use super::OpenFault;
-use crate::private_file::{self, FileFault};
+use portvakt_base::private_file::{self, FileFault};
 use std::path::Path;
 
 /// The length of the key in bytes.

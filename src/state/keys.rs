@@ -8,11 +8,11 @@ use super::{
     AccountHash, BlockHash, BlockScope, CorporateHash, Hash, Known, ListHash, Named, PsuHash,
     QuotaHash, ReportHash, RequestHash, SessionHash, SoughtPsu,
 };
-use crate::interface::{
+use aws_lc_rs::hmac;
+use portvakt_interface::{
     ForbiddenTpp, TppId,
     headers::{CorporateId, PsuId, RequestId, SessionId},
 };
-use aws_lc_rs::hmac;
 use std::fmt;
 
 /// The key of a store's hashes.

@@ -3,7 +3,7 @@
 //! Invariant: an id becomes known by a row of the state only.
 
 use super::{Claimed, Context, Keys, Known, Psu};
-use crate::interface::headers::{CorporateId, PsuId};
+use portvakt_interface::headers::{CorporateId, PsuId};
 use std::sync::Arc;
 
 /// A PSU-ID that is bound to the TPP that names it, with the stored facts.
@@ -44,8 +44,8 @@ impl KnownPsu {
     }
 
     /// A PSU with these facts, for tests of their judgement.
-    #[cfg(test)]
-    pub(crate) fn with_facts(id: PsuId, facts: Psu) -> Self {
+    #[cfg(feature = "sandbox")]
+    pub fn with_facts(id: PsuId, facts: Psu) -> Self {
         Self::found(Claimed::by_tpp(id), Arc::new(facts))
     }
 }

@@ -10,7 +10,7 @@ use super::{
     rows,
     rules::{LastRemoval, NewBinding},
 };
-use crate::interface::{TppId, headers::PsuId};
+use portvakt_interface::{TppId, headers::PsuId};
 use std::sync::Arc;
 
 impl StateStore {

@@ -10,7 +10,7 @@ use super::{
     rows::BoundPsu,
     rules,
 };
-use crate::clock::Timestamp;
+use portvakt_base::clock::Timestamp;
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},

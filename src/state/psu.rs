@@ -1,7 +1,7 @@
 //! A PSU's binding, session and consents: facts with their times. Admission decides the permissions that follow.
 
 use super::{AccountHash, CorporateHash, Keys, SessionHash};
-use crate::clock::Timestamp;
+use portvakt_base::clock::Timestamp;
 
 /// A PSU that is bound to a TPP (SCA-3). A consent is independent of an SCA (SCA-18).
 #[derive(Clone, Debug, PartialEq, Eq)]

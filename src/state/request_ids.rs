@@ -12,7 +12,7 @@ use super::{
     lock::lock,
     rules,
 };
-use crate::clock::Timestamp;
+use portvakt_base::clock::Timestamp;
 use std::sync::{
     Mutex,
     atomic::{AtomicBool, Ordering},

@@ -8,7 +8,8 @@ use super::{
     hash::{Hash, HashMapByBits, Kind, OfBlock, OfList, OfPsu, OfQuota, OfRequest, OfToken},
     rules::Calls,
 };
-use crate::{clock::Timestamp, interface::TppId};
+use portvakt_base::clock::Timestamp;
+use portvakt_interface::TppId;
 use std::{cell::Cell, sync::Arc};
 
 /// The key of a row, by its table.

@@ -1,7 +1,7 @@
 //! The settings of the state, and the reasons why it cannot be opened.
 
 use super::postgres::settings::PostgresSettings;
-use crate::interface::operations::Environment;
+use portvakt_interface::operations::Environment;
 use std::{io, path::PathBuf};
 
 /// The section `state` of the configuration.

@@ -4,12 +4,10 @@ use super::{
     CallsLeft, ConsentAccounts, Known, ListHash, QuotaHash, ReportHash, RequestHash, TokenHash,
     rows::ListRow,
 };
-use crate::{
-    clock::Timestamp,
-    interface::{
-        TppId,
-        headers::{CorporateId, PsuId, SessionId},
-    },
+use portvakt_base::clock::Timestamp;
+use portvakt_interface::{
+    TppId,
+    headers::{CorporateId, PsuId, SessionId},
 };
 
 /// A PSU of a TPP, as the bank or the core names it. Both ids are in clear; the store keeps their hashes.

@@ -15,7 +15,7 @@ use super::{
     rows::{BoundPsu, ListRow, Loaded, RowKey, Rows, TokenRow},
     rules::{Calls, Table},
 };
-use crate::clock::Timestamp;
+use portvakt_base::clock::Timestamp;
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, Weak},

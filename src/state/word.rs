@@ -10,60 +10,69 @@
 //! A word of the TPP about its PSU is no fact (SCA-17, SCA-22). A PSU-ID that a request names is none that the bank said:
 //!
 //! ```compile_fail,E0308
-//! use portvakt::{interface::{TppId, headers::PsuId}, state::{Claimed, PsuRef}};
+//! use portvakt_interface::{TppId, headers::PsuId};
+//! use portvakt_state::{Claimed, PsuRef};
 //! fn keep(tpp: &TppId, named: Claimed<PsuId>) -> PsuRef<'_> { PsuRef { tpp, psu: named } }
 //! ```
 //!
 //! That the bank said it compiles:
 //!
 //! ```
-//! use portvakt::{interface::{TppId, headers::PsuId}, state::{Known, PsuRef}};
+//! use portvakt_interface::{TppId, headers::PsuId};
+//! use portvakt_state::{Known, PsuRef};
 //! fn keep(tpp: &TppId, said: Known<PsuId>) -> PsuRef<'_> { PsuRef { tpp, psu: said } }
 //! ```
 //!
 //! An agreement that a request names is neither stored nor part of a quota's key nor hashed for the state:
 //!
 //! ```compile_fail,E0308
-//! use portvakt::{interface::headers::CorporateId, state::{Claimed, LearnedContext}};
+//! use portvakt_interface::headers::CorporateId;
+//! use portvakt_state::{Claimed, LearnedContext};
 //! fn keep(named: Claimed<CorporateId>) -> LearnedContext<'static> { LearnedContext { corporate: Some(named), consent: None } }
 //! ```
 //!
 //! ```compile_fail,E0308
-//! use portvakt::{interface::headers::CorporateId, state::{Claimed, CorporateHash, Keys}};
+//! use portvakt_interface::headers::CorporateId;
+//! use portvakt_state::{Claimed, CorporateHash, Keys};
 //! fn hash(keys: &Keys, named: Claimed<CorporateId>) -> CorporateHash { keys.corporate(named) }
 //! ```
 //!
 //! ```
-//! use portvakt::{interface::headers::CorporateId, state::{CorporateHash, Keys, Known}};
+//! use portvakt_interface::headers::CorporateId;
+//! use portvakt_state::{CorporateHash, Keys, Known};
 //! fn hash(keys: &Keys, said: Known<CorporateId>) -> CorporateHash { keys.corporate(said) }
 //! ```
 //!
 //! The core's word for the PSU does not confirm the agreement:
 //!
 //! ```compile_fail,E0308
-//! use portvakt::{interface::headers::{CorporateId, PsuId}, state::{Claimed, CoreWord, Known}};
+//! use portvakt_interface::headers::{CorporateId, PsuId};
+//! use portvakt_state::{Claimed, CoreWord, Known};
 //! fn learn(named: Claimed<CorporateId>, word: CoreWord<PsuId>) -> Known<CorporateId> { named.confirmed(word) }
 //! ```
 //!
 //! ```
-//! use portvakt::{interface::headers::CorporateId, state::{Claimed, CoreWord, Known}};
+//! use portvakt_interface::headers::CorporateId;
+//! use portvakt_state::{Claimed, CoreWord, Known};
 //! fn learn(named: Claimed<CorporateId>, word: CoreWord<CorporateId>) -> Known<CorporateId> { named.confirmed(word) }
 //! ```
 //!
 //! Nor can that word, or a known value, be made up:
 //!
 //! ```compile_fail,E0423
-//! use portvakt::{interface::headers::PsuId, state::CoreWord};
+//! use portvakt_interface::headers::PsuId;
+//! use portvakt_state::CoreWord;
 //! fn forge() -> CoreWord<PsuId> { CoreWord(std::marker::PhantomData) }
 //! ```
 //!
 //! ```compile_fail,E0423
-//! use portvakt::{interface::headers::PsuId, state::Known};
+//! use portvakt_interface::headers::PsuId;
+//! use portvakt_state::Known;
 //! fn forge(id: PsuId) -> Known<PsuId> { Known(id) }
 //! ```
 
-use crate::interface::headers::{self, CorporateId, PsuId};
 use http::{HeaderMap, HeaderName};
+use portvakt_interface::headers::{self, CorporateId, PsuId};
 use std::marker::PhantomData;
 
 /// A value that a TPP says about its PSU, which nobody confirmed.
@@ -132,7 +141,7 @@ impl<T: Copy> Known<T> {
     }
 
     /// A value that the gateway itself sealed into a token when it was known (SCA-12).
-    pub(crate) const fn by_own_seal(value: T) -> Self {
+    pub const fn by_own_seal(value: T) -> Self {
         Self(value)
     }
 

@@ -407,7 +407,8 @@ mod tests {
         assert_eq!(lines[1]["id"], "00000000-0000-0000-0000-000000000001");
         assert_eq!(lines[1]["trace_id"], "4bf92f3577b34da6a3ce929d0e0e4736");
         assert_eq!(lines[1]["parent_id"], "00f067aa0ba902b7");
-        let document = fs::read_to_string("docs/logs.md").unwrap();
+        let document =
+            fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/logs.md")).unwrap();
         schema::check(&document, "Access", &lines, &["tolerated"]);
     }
 

@@ -292,7 +292,8 @@ mod tests {
             "fields": {"requests": 3, "fault": "full", "is": true},
         });
         assert_eq!(found, [expected]);
-        let document = fs::read_to_string("docs/logs.md").unwrap();
+        let document =
+            fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/logs.md")).unwrap();
         crate::telemetry::schema::check(&document, "Events", &found, &[]);
     }
 }

@@ -67,7 +67,8 @@ mod tests {
             line.append_to(&mut text);
             serde_json::from_slice::<Value>(&text).unwrap()
         });
-        let document = fs::read_to_string("docs/logs.md").unwrap();
+        let document =
+            fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/logs.md")).unwrap();
         schema::check(&document, "What was left out", &lines, &[]);
     }
 }

@@ -11,8 +11,9 @@ use super::{
     digests::{Digest, Digests, sha256},
     judgement,
 };
-use crate::{clock::Timestamp, interface::TppId};
 use moka::sync::Cache;
+use portvakt_base::clock::Timestamp;
+use portvakt_interface::TppId;
 use std::{
     collections::HashSet,
     sync::{Arc, Mutex, PoisonError},
@@ -349,7 +350,7 @@ impl VerifiedCertificates {
 }
 
 // This module needs the development PKI.
-#[cfg(all(test, feature = "sandbox"))]
+#[cfg(test)]
 #[allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -358,12 +359,10 @@ impl VerifiedCertificates {
 )]
 mod tests {
     use super::*;
-    use crate::{
-        development_pki as pki,
-        trust::{Anchors, Trust},
-    };
+    use crate::{Anchors, Trust};
     use base64::{Engine, engine::general_purpose::STANDARD};
     use openssl::{hash::MessageDigest, pkey::PKey, sign::Signer, x509::X509};
+    use portvakt_development_pki as pki;
 
     const NOW: Timestamp = Timestamp::from_unix(1_767_225_600);
 

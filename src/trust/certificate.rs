@@ -14,9 +14,10 @@ use super::{
     revocation::ChainSources,
     tolerance::{Tolerance, Tolerances, Tolerated},
 };
-use crate::{clock::Timestamp, interface::TppId};
 use aws_lc_rs::signature::ParsedPublicKey;
 use http::HeaderValue;
+use portvakt_base::clock::Timestamp;
+use portvakt_interface::TppId;
 use std::sync::{Arc, OnceLock};
 
 /// The longest issuer text of a keyId that is cached, in bytes. Real issuers have under 300.
@@ -95,7 +96,7 @@ impl Certificate {
     ///
     /// # Errors
     /// Those of `write`.
-    pub(crate) fn core_headers<E>(
+    pub fn core_headers<E>(
         &self,
         write: impl FnOnce(&Self) -> Result<[HeaderValue; 3], E>,
     ) -> Result<&[HeaderValue; 3], E> {
@@ -160,7 +161,7 @@ impl Certificate {
     }
 
     /// The revocation sources of the chain; `None` if revocation is not checked.
-    pub(crate) const fn sources(&self) -> Option<&ChainSources> {
+    pub const fn sources(&self) -> Option<&ChainSources> {
         self.sources.as_ref()
     }
 
@@ -199,7 +200,7 @@ impl Certificate {
 
     /// Caches the issuer text of a keyId. Call this only after the signature has verified: the first text is kept, and another caller's
     /// text would displace the TPP's.
-    pub(crate) fn remember_issuer(&self, spelling: &[u8]) {
+    pub fn remember_issuer(&self, spelling: &[u8]) {
         if self.spelling.get().is_none() && spelling.len() <= MAX_SPELLING {
             let _ = self.spelling.set(spelling.into());
         }

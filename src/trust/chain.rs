@@ -9,11 +9,11 @@ use super::{
     path::{CertificationPath, failed, store_of, validity, validity_of, verify},
     search::Search,
 };
-use crate::clock::Timestamp;
 use openssl::{
     error::ErrorStack,
     x509::{X509, X509Ref, store::X509Store},
 };
+use portvakt_base::clock::Timestamp;
 use std::{
     cmp::Ordering,
     collections::HashMap,
@@ -126,7 +126,7 @@ impl Anchors {
     }
 
     /// The same as [`Self::members`], but returns a partial path with its fault if the path does not lead to an anchor.
-    pub(crate) fn path(
+    pub fn path(
         &self,
         leaf: &[u8],
         pool: &[Vec<u8>],

@@ -4,7 +4,7 @@
 //! and to select the checks of the certificate and the signature that are only observed (FWD-6).
 
 use super::{decode, judgement};
-use crate::interface::TppId;
+use portvakt_interface::TppId;
 
 /// The TPPs that the certificate in a header value names; none if it cannot be read.
 pub fn in_header(presented: &[u8]) -> Vec<TppId> {

@@ -4,8 +4,8 @@ use super::{
     Anchors, CertificateFault, CertificatePolicy, CertificateTypes, Revocation,
     revocation::ChainSources,
 };
-use crate::clock::Timestamp;
 use openssl::x509::{X509, X509Ref};
+use portvakt_base::clock::Timestamp;
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},

@@ -17,8 +17,10 @@ pub(super) const MAX_CERTIFICATES: usize = 8;
 /// there.
 const MAX_TEXT: usize = 1024;
 
-pub(crate) const BEGIN: &[u8] = b"-----BEGIN CERTIFICATE-----";
-pub(crate) const END: &[u8] = b"-----END CERTIFICATE-----";
+/// The line before a certificate in PEM.
+pub const BEGIN: &[u8] = b"-----BEGIN CERTIFICATE-----";
+/// The line after it.
+pub const END: &[u8] = b"-----END CERTIFICATE-----";
 
 const BEGIN_IN_FORM: &[u8] = b"-----BEGIN+CERTIFICATE-----";
 const END_IN_FORM: &[u8] = b"-----END+CERTIFICATE-----";
@@ -106,7 +108,7 @@ fn decode_pem(text: &[u8]) -> Result<PresentedCertificates, CertificateFault> {
 }
 
 /// The text before a mark and the text after it.
-pub(crate) fn split<'a>(text: &'a [u8], mark: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
+pub fn split<'a>(text: &'a [u8], mark: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     let (before, from) = text.split_at_checked(memmem::find(text, mark)?)?;
     Some((before, from.strip_prefix(mark)?))
 }

@@ -1,7 +1,8 @@
 //! The reasons why a certificate does not identify a TPP.
 
 use super::NotDer;
-use crate::{clock::Timestamp, interface::Reason};
+use portvakt_base::clock::Timestamp;
+use portvakt_interface::Reason;
 use std::borrow::Cow;
 
 /// The reason why a certificate does not identify a TPP. The texts are for the operator; the caller gets the text of [`Self::reason`].

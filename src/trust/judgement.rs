@@ -12,11 +12,9 @@ use super::{
     tolerance::{Tolerance, Tolerated},
     undecodable,
 };
-use crate::{
-    clock::Timestamp,
-    interface::tpp_id::{TppId, is_authority},
-};
 use aws_lc_rs::signature::{ParsedPublicKey, RSA_PKCS1_2048_8192_SHA256};
+use portvakt_base::clock::Timestamp;
+use portvakt_interface::tpp_id::{TppId, is_authority};
 use rsa::{RsaPublicKey, pkcs8::DecodePublicKey, traits::PublicKeyParts};
 use std::{borrow::Cow, ops::RangeInclusive};
 use x509_parser::{
@@ -34,10 +32,10 @@ const EXPONENTS: RangeInclusive<u64> = 65_537..=1 << 32;
 const RSA: Oid<'static> = oid!(1.2.840.113549.1.1.1);
 
 /// organizationIdentifier.
-pub(crate) const ORGANIZATION_IDENTIFIER: Oid<'static> = oid!(2.5.4.97);
+pub const ORGANIZATION_IDENTIFIER: Oid<'static> = oid!(2.5.4.97);
 
 /// CRT-1: DER throughout, and a certificate. Also returns the bytes after the certificate, which [`ends`] judges.
-pub(crate) fn read(der: &[u8]) -> Result<(X509Certificate<'_>, &[u8]), CertificateFault> {
+pub fn read(der: &[u8]) -> Result<(X509Certificate<'_>, &[u8]), CertificateFault> {
     let instead = |fault| undecodable::bytes(der).unwrap_or(fault);
     distinguished::judge(der).map_err(|fault| instead(CertificateFault::NotDer(fault)))?;
     let (rest, certificate) = X509Certificate::from_der(der).map_err(|_| {
@@ -49,7 +47,7 @@ pub(crate) fn read(der: &[u8]) -> Result<(X509Certificate<'_>, &[u8]), Certifica
 }
 
 /// CRT-10: nothing follows the certificate.
-pub(crate) fn ends(rest: &[u8]) -> Result<(), CertificateFault> {
+pub fn ends(rest: &[u8]) -> Result<(), CertificateFault> {
     if rest.is_empty() {
         Ok(())
     } else {
@@ -60,7 +58,7 @@ pub(crate) fn ends(rest: &[u8]) -> Result<(), CertificateFault> {
 }
 
 /// CRT-10: inner and outer signature algorithm agree.
-pub(crate) fn algorithms_agree(certificate: &X509Certificate<'_>) -> Result<(), CertificateFault> {
+pub fn algorithms_agree(certificate: &X509Certificate<'_>) -> Result<(), CertificateFault> {
     if certificate.signature_algorithm == certificate.tbs_certificate.signature {
         Ok(())
     } else {
@@ -71,9 +69,7 @@ pub(crate) fn algorithms_agree(certificate: &X509Certificate<'_>) -> Result<(), 
 }
 
 /// SIG-5. Size and exponent are checked before any arithmetic: a crafted key can make one verification cost as much as a thousand.
-pub(crate) fn signing_key(
-    certificate: &X509Certificate<'_>,
-) -> Result<ParsedPublicKey, CertificateFault> {
+pub fn signing_key(certificate: &X509Certificate<'_>) -> Result<ParsedPublicKey, CertificateFault> {
     let weak = |why: String| CertificateFault::Weak(why);
     let info = certificate.public_key();
     if info.algorithm.algorithm != RSA {
@@ -102,7 +98,7 @@ pub(crate) fn signing_key(
 }
 
 /// CRT-10: the leaf is no CA.
-pub(crate) fn is_no_ca(certificate: &X509Certificate<'_>) -> Result<(), CertificateFault> {
+pub fn is_no_ca(certificate: &X509Certificate<'_>) -> Result<(), CertificateFault> {
     if certificate.is_ca() {
         Err(CertificateFault::OfCa)
     } else {
@@ -111,7 +107,7 @@ pub(crate) fn is_no_ca(certificate: &X509Certificate<'_>) -> Result<(), Certific
 }
 
 /// CRT-2, at `now`. The fault is that of the first member of the chain that is not valid.
-pub(crate) fn validity(members: &[Validity], now: Timestamp) -> Result<(), CertificateFault> {
+pub fn validity(members: &[Validity], now: Timestamp) -> Result<(), CertificateFault> {
     let Some(depth) = members.iter().position(|validity| !validity.contains(now)) else {
         return Ok(());
     };
@@ -126,9 +122,7 @@ pub(crate) fn validity(members: &[Validity], now: Timestamp) -> Result<(), Certi
 }
 
 /// CRT-3, CRT-4: the extension qcStatements is present and well-formed.
-pub(crate) fn statements(
-    certificate: &X509Certificate<'_>,
-) -> Result<QcStatements, CertificateFault> {
+pub fn statements(certificate: &X509Certificate<'_>) -> Result<QcStatements, CertificateFault> {
     statements_by(
         certificate,
         &mut Tolerance::of(super::CertificatePolicy::Strict),
@@ -151,7 +145,7 @@ pub(crate) fn statements_by(
 }
 
 /// CRT-3: QcCompliance.
-pub(crate) const fn qualified(statements: &QcStatements) -> Result<(), CertificateFault> {
+pub const fn qualified(statements: &QcStatements) -> Result<(), CertificateFault> {
     if statements.qualified {
         Ok(())
     } else {
@@ -160,7 +154,7 @@ pub(crate) const fn qualified(statements: &QcStatements) -> Result<(), Certifica
 }
 
 /// CRT-3: QcType eseal or web, of those that are accepted. A certificate of both types passes as either.
-pub(crate) const fn qc_type(
+pub const fn qc_type(
     statements: &QcStatements,
     accepted: CertificateTypes,
 ) -> Result<(), CertificateFault> {
@@ -186,7 +180,7 @@ pub(crate) const fn web(statements: &QcStatements) -> Result<(), CertificateFaul
 }
 
 /// CRT-3: the key usage allows signatures.
-pub(crate) fn key_usage(certificate: &X509Certificate<'_>) -> Result<(), CertificateFault> {
+pub fn key_usage(certificate: &X509Certificate<'_>) -> Result<(), CertificateFault> {
     let usage = certificate
         .key_usage()
         .ok()
@@ -202,7 +196,7 @@ pub(crate) fn key_usage(certificate: &X509Certificate<'_>) -> Result<(), Certifi
 }
 
 /// CRT-4: the PSD2 statement is present.
-pub(crate) fn psd2(statements: &QcStatements) -> Result<&Psd2Statement, CertificateFault> {
+pub fn psd2(statements: &QcStatements) -> Result<&Psd2Statement, CertificateFault> {
     statements
         .psd2
         .as_ref()
@@ -223,7 +217,7 @@ pub(crate) fn psd2_by(
 }
 
 /// CRT-4: the PSD2 statement has a role.
-pub(crate) fn roles(psd2: &Psd2Statement) -> Result<(), CertificateFault> {
+pub fn roles(psd2: &Psd2Statement) -> Result<(), CertificateFault> {
     if !psd2.roles.is_empty() {
         return Ok(());
     }
@@ -237,7 +231,7 @@ pub(crate) fn roles(psd2: &Psd2Statement) -> Result<(), CertificateFault> {
 }
 
 /// CRT-4: the NCA id has the form of ETSI TS 119 495, `<country>-<NCA>`.
-pub(crate) fn authority(psd2: &Psd2Statement) -> Result<(), CertificateFault> {
+pub fn authority(psd2: &Psd2Statement) -> Result<(), CertificateFault> {
     match psd2.nca_id.split_once('-') {
         Some((country, nca)) if is_authority(country, nca) => Ok(()),
         _ => Err(CertificateFault::NotPsd2(
@@ -247,13 +241,13 @@ pub(crate) fn authority(psd2: &Psd2Statement) -> Result<(), CertificateFault> {
 }
 
 /// CRT-1, SIG-4: the issuer's name can be read.
-pub(crate) fn issuer(certificate: &X509Certificate<'_>) -> Result<Name, CertificateFault> {
+pub fn issuer(certificate: &X509Certificate<'_>) -> Result<Name, CertificateFault> {
     Name::from_der(certificate.issuer().as_raw())
         .map_err(|_| CertificateFault::Malformed("its issuer name cannot be read".into()))
 }
 
 /// CRT-4: exactly one `PSD<country>-<NCA>-<id>`. With two it would be unknown which of them the CA has checked.
-pub(crate) fn tpp_id(certificate: &X509Certificate<'_>) -> Result<TppId, CertificateFault> {
+pub fn tpp_id(certificate: &X509Certificate<'_>) -> Result<TppId, CertificateFault> {
     let mut attributes = certificate.subject().iter_by_oid(&ORGANIZATION_IDENTIFIER);
     let first = attributes
         .next()
@@ -277,7 +271,7 @@ pub(crate) fn tpp_id(certificate: &X509Certificate<'_>) -> Result<TppId, Certifi
 }
 
 /// The organizationName, or the commonName if there is none.
-pub(crate) fn tpp_name(certificate: &X509Certificate<'_>) -> String {
+pub fn tpp_name(certificate: &X509Certificate<'_>) -> String {
     let subject = certificate.subject();
     let name = subject
         .iter_organization()
@@ -287,7 +281,7 @@ pub(crate) fn tpp_name(certificate: &X509Certificate<'_>) -> String {
 }
 
 /// A serial number in upper-case hexadecimal, as keyId should have it (SIG-3): whole bytes, without leading zeros.
-pub(crate) fn serial_hex(serial: &[u8]) -> String {
+pub fn serial_hex(serial: &[u8]) -> String {
     without_leading_zeros(serial)
         .iter()
         .map(|byte| format!("{byte:02X}"))
@@ -306,7 +300,7 @@ pub(crate) fn is_serial(serial: &[u8], hex: &[u8]) -> bool {
 }
 
 /// The bytes of a number without those that only keep it positive.
-pub(crate) fn without_leading_zeros(mut bytes: &[u8]) -> &[u8] {
+pub fn without_leading_zeros(mut bytes: &[u8]) -> &[u8] {
     while let [0, rest @ ..] = bytes {
         bytes = rest;
     }

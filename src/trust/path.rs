@@ -3,7 +3,6 @@
 //! Deliberately not here: the choice of the anchors and of the untrusted certificates.
 
 use super::{CertificateFault, PathFault, Validity};
-use crate::clock::Timestamp;
 use openssl::{
     asn1::{Asn1Time, Asn1TimeRef},
     error::ErrorStack,
@@ -14,6 +13,7 @@ use openssl::{
         verify::{X509VerifyFlags, X509VerifyParam},
     },
 };
+use portvakt_base::clock::Timestamp;
 
 /// The security level at which RSA and DSA keys under 2048 bits, MD5 and SHA-1 fail (CRT-10; SSL_CTX_set_security_level).
 pub(super) const SECURITY_LEVEL: i32 = 2;
@@ -22,16 +22,16 @@ pub(super) const SECURITY_LEVEL: i32 = 2;
 const MAX_DEPTH: i32 = 8;
 
 /// A certification path (RFC 5280, 6.1), complete or partial.
-pub(crate) struct CertificationPath {
+pub struct CertificationPath {
     /// The end-entity certificate first.
-    pub(crate) members: Vec<X509>,
+    pub members: Vec<X509>,
     /// The reason why the path is not valid or does not lead to an anchor.
-    pub(crate) fault: Option<CertificateFault>,
+    pub fault: Option<CertificateFault>,
 }
 
 impl CertificationPath {
     /// The validity of each member.
-    pub(crate) fn validity(&self) -> Result<Vec<Validity>, CertificateFault> {
+    pub fn validity(&self) -> Result<Vec<Validity>, CertificateFault> {
         validity(&self.members)
     }
 }
@@ -100,7 +100,7 @@ pub(super) fn validity(members: &[X509]) -> Result<Vec<Validity>, CertificateFau
 }
 
 /// The period in which a certificate is valid.
-pub(crate) fn validity_of(certificate: &X509Ref) -> Result<Validity, ErrorStack> {
+pub fn validity_of(certificate: &X509Ref) -> Result<Validity, ErrorStack> {
     Ok(Validity {
         not_before: timestamp(certificate.not_before())?,
         not_after: timestamp(certificate.not_after())?,
@@ -108,7 +108,7 @@ pub(crate) fn validity_of(certificate: &X509Ref) -> Result<Validity, ErrorStack>
 }
 
 /// The notAfter of a certificate (DER); `None` if OpenSSL cannot read the certificate.
-pub(crate) fn end_of(der: &[u8]) -> Option<Timestamp> {
+pub fn end_of(der: &[u8]) -> Option<Timestamp> {
     let certificate = X509::from_der(der).ok()?;
     Some(validity_of(&certificate).ok()?.not_after)
 }

@@ -242,7 +242,7 @@ mod tests {
         let parse = |role| {
             let statements = [eseal(), statement(role, "NO-FSA")].concat();
             let parsed = QcStatements::parse(&tlv(tag::SEQUENCE, &statements)).unwrap();
-            crate::trust::judgement::roles(&parsed.psd2.unwrap())
+            crate::judgement::roles(&parsed.psd2.unwrap())
         };
         assert_eq!(parse(3), Ok(()));
         let said = parse(9).unwrap_err().to_string();

@@ -13,7 +13,8 @@ use super::{
     revocation::ChainSources,
     tolerance::{Tolerance, Tolerated},
 };
-use crate::{clock::Timestamp, interface::TppId};
+use portvakt_base::clock::Timestamp;
+use portvakt_interface::TppId;
 
 /// The certificate chain that a TLS client sent.
 #[derive(Debug)]
@@ -59,7 +60,7 @@ impl Qwac {
     }
 
     /// The revocation sources of the chain; `None` if revocation is not checked.
-    pub(crate) const fn sources(&self) -> Option<&ChainSources> {
+    pub const fn sources(&self) -> Option<&ChainSources> {
         self.sources.as_ref()
     }
 

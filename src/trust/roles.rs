@@ -17,7 +17,7 @@ impl Roles {
     ];
 
     /// Every role, for a TPP whose certificate is not at hand.
-    pub(crate) const ALL: Self = Self(0b0111_1110);
+    pub const ALL: Self = Self(0b0111_1110);
 
     /// Adds the role with this number; other numbers have no meaning in this interface.
     pub fn with(self, number: u8) -> Self {
@@ -39,7 +39,7 @@ impl Roles {
     }
 
     /// The roles in both.
-    pub(crate) const fn and(self, other: Self) -> Self {
+    pub const fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 

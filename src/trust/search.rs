@@ -128,7 +128,7 @@ impl<'a> Search<'a> {
 }
 
 // It needs the development PKI.
-#[cfg(all(test, feature = "sandbox"))]
+#[cfg(test)]
 #[allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -136,8 +136,8 @@ impl<'a> Search<'a> {
 )]
 mod tests {
     use super::*;
-    use crate::development_pki as pki;
     use openssl::rsa::Rsa;
+    use portvakt_development_pki as pki;
     use time::{Duration, macros::datetime};
 
     /// Certificates of one CA, each of which could have issued each other: more ways than anybody may ask for.

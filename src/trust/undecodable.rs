@@ -6,8 +6,8 @@ use super::{
     CertificateFault,
     der::{Element, tag},
 };
-use crate::interface::base64_fault::Base64Fault;
 use memchr::memmem;
+use portvakt_interface::base64_fault::Base64Fault;
 
 /// The beginning of the armour of every PEM text.
 const ARMOUR: &[u8] = b"-----BEGIN ";
@@ -151,9 +151,9 @@ mod tests {
 
     /// The sentence about a value of the header.
     fn said(value: &str) -> String {
-        let presented = crate::trust::decode::decode(value.as_bytes());
+        let presented = crate::decode::decode(value.as_bytes());
         let judged = presented.map(|presented| {
-            let read = crate::trust::judgement::read(&presented.leaf);
+            let read = crate::judgement::read(&presented.leaf);
             read.map(drop).expect_err(value)
         });
         match judged {

@@ -1,6 +1,6 @@
 //! The validity period of a certificate.
 
-use crate::clock::Timestamp;
+use portvakt_base::clock::Timestamp;
 
 /// When a certificate is valid, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -378,11 +378,11 @@ impl GetSocketDigest for CoreConnection {
 }
 
 // It needs the development PKI.
-#[cfg(all(test, feature = "sandbox"))]
+#[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use super::*;
-    use crate::development_pki::{Ca, CaSpec, Key};
+    use portvakt_development_pki::{Ca, CaSpec, Key};
     use rustls::{
         RootCertStore, ServerConfig, ServerConnection, SupportedProtocolVersion,
         crypto::aws_lc_rs,

@@ -1,7 +1,7 @@
 //! The reasons that the caller's proof of identity gives: the signature, the certificate, the registers.
 
 use super::entry::Guide;
-use crate::interface::Reason;
+use crate::Reason;
 
 pub(super) const fn signing(reason: Reason) -> Guide {
     match reason {

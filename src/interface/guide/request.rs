@@ -1,7 +1,7 @@
 //! The reasons that a request's own form gives: its line and framing, its headers, its query, its body.
 
 use super::entry::Guide;
-use crate::interface::Reason;
+use crate::Reason;
 
 pub(super) const fn transport(reason: Reason) -> Guide {
     match reason {

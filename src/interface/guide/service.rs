@@ -1,7 +1,7 @@
 //! The reasons that the state of a PSU or of the service gives: consent, quota, replay, failures.
 
 use super::entry::Guide;
-use crate::interface::Reason;
+use crate::Reason;
 
 pub(super) const fn state(reason: Reason) -> Guide {
     match reason {

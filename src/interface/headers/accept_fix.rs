@@ -3,8 +3,9 @@
 //! The table has days without a time zone. From the first second of its day in UTC, a fix is on for every request, so that
 //! the time of the change is the same in every process.
 
-use crate::{clock::Timestamp, interface::character::OddCharacter};
+use crate::character::OddCharacter;
 use http::HeaderValue;
+use portvakt_base::clock::Timestamp;
 use std::sync::LazyLock;
 
 /// A breaking change of the versioning table.
@@ -169,7 +170,7 @@ impl Fixes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interface::headers::date;
+    use crate::headers::date;
 
     const BEFORE_ALL: Timestamp = Timestamp::from_unix(1_500_000_000);
     const AFTER_ALL: Timestamp = Timestamp::from_unix(1_800_000_000);
@@ -195,7 +196,8 @@ mod tests {
     #[test]
     fn the_table_is_that_of_the_interface() {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-        let Ok(text) = std::fs::read_to_string(root.join("../shared/spec/interface.md")) else {
+        let Ok(text) = std::fs::read_to_string(root.join("../../../shared/spec/interface.md"))
+        else {
             return;
         };
         let (_, table) = text.split_once("| x-accept-fix value |").unwrap();

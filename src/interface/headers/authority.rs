@@ -4,7 +4,7 @@
 //! are accepted. Deliberately not here: the check that there is exactly one authority ([`Head`](crate::admission::Head), HTTP-7).
 
 use super::redirect_uri;
-use crate::interface::character::OddCharacter;
+use crate::character::OddCharacter;
 use std::num::NonZeroU16;
 
 /// The default port of https.

@@ -4,7 +4,7 @@
 //! section 9.1), and the core gets the header unchanged: if the gateway accepted `private` and the core did not, they would
 //! use two contexts for one request.
 
-use crate::interface::character::OddCharacter;
+use crate::character::OddCharacter;
 
 /// The context that a PSU acts in (§Corporate context).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

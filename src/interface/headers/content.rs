@@ -3,7 +3,7 @@
 //! Readers of Content-Type differ: some obey `charset*` (RFC 2231), some take the first or the last of two, and some search the whole
 //! value for `charset=`. So a value passes only where all of them find the same type, and no charset but UTF-8.
 
-use crate::interface::token::{is_token, is_token_byte};
+use crate::token::{is_token, is_token_byte};
 
 /// The only parameter with a meaning for JSON, and only as UTF-8.
 const CHARSET: &str = "charset";

@@ -1,6 +1,7 @@
 //! `Date` (DAT-1): an RFC 7231 IMF-fixdate; the obsolete RFC 850 and asctime forms are refused.
 
-use crate::{clock::Timestamp, interface::character::OddCharacter};
+use crate::character::OddCharacter;
+use portvakt_base::clock::Timestamp;
 
 /// Reads an IMF-fixdate such as `Sun, 06 Nov 1994 08:49:37 GMT`.
 ///

@@ -1,6 +1,6 @@
 //! `Digest` (DIG-1): SHA-256 or SHA-512 of the body as it was received (RFC 3230, RFC 5843).
 
-use crate::interface::base64_fault::Base64Fault;
+use crate::base64_fault::Base64Fault;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use sha2::{Digest as _, Sha256, Sha512};
 use std::cell::OnceCell;

@@ -12,7 +12,7 @@
 //! into one word, and a character may be split over two words, because clients split bytes. The decoded words together must be valid UTF-8.
 
 use super::trim;
-use crate::interface::base64_fault::Base64Fault;
+use crate::base64_fault::Base64Fault;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use std::borrow::Cow;
 

@@ -110,7 +110,7 @@ impl Header {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interface::headers::*;
+    use crate::headers::*;
     use http::HeaderName;
 
     #[test]

@@ -3,7 +3,7 @@
 //! Both share the storage of the header value, so that parsing does not allocate.
 
 use super::trim;
-use crate::interface::character::OddCharacter;
+use crate::character::OddCharacter;
 use http::HeaderValue;
 use std::fmt;
 

@@ -6,7 +6,7 @@
 //! Only the number of digits is configurable. A bank's service is in one country, whose numbers have one length (11 in
 //! Norway); a mistake in a configurable regular expression could accept any value.
 
-use crate::interface::character::OddCharacter;
+use crate::character::OddCharacter;
 
 /// The form of an identity number: a number of ASCII digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

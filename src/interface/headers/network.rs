@@ -3,7 +3,7 @@
 //! The TPP states the values, and the gateway cannot verify them. The parsers only check the form, so that the core gets an
 //! address, a port and a place.
 
-use crate::interface::character::OddCharacter;
+use crate::character::OddCharacter;
 use std::net::{IpAddr, Ipv4Addr};
 
 /// The accepted form of PSU-Geo-Location, for a fault.

@@ -17,7 +17,7 @@ pub use fault::SignatureFault;
 pub use parameter::MAX_LISTED;
 
 use super::trim;
-use crate::interface::token::is_token_byte;
+use crate::token::is_token_byte;
 use parameter::PARAMETERS;
 
 /// The parts of a Signature header, borrowed from it.

@@ -3,7 +3,7 @@
 //! Letter case does not distinguish PSUs, so [`PsuId`] and [`CorporateId`] hold the 128 bits and not the text. The version
 //! and variant bits are not checked, because the bank chose the id.
 
-use crate::interface::character::OddCharacter;
+use crate::character::OddCharacter;
 use std::fmt;
 use uuid::Uuid;
 

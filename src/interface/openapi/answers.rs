@@ -8,7 +8,7 @@ use super::{
     path::Path,
     results::{self, Success},
 };
-use crate::interface::{
+use crate::{
     Code, Reason,
     operations::{AnsweredBy, Body, Operation, Quota, Sca, Takes},
     payload::describe::reference,

@@ -1,6 +1,6 @@
 //! The facts and the shared parts that every section of a description is made of.
 
-use crate::interface::{
+use crate::{
     headers::identity::IdentityForm,
     operations::Environment,
     payload::{Ibans, describe::reference},

@@ -4,7 +4,7 @@
 //! every client sets: those have no [`form`]. A test compares this list, so that a new header gets a form.
 
 use super::components::{Components, Setting};
-use crate::interface::{
+use crate::{
     headers::{self, Header, TABLE, X_PSU_IDENTITY, accept_fix, identifier, redirect_uri},
     operations::{Body, Environment, Operation, Required, Takes},
 };

@@ -1,7 +1,7 @@
 //! Links in answers.
 
 use super::components::Components;
-use crate::interface::payload::describe::reference;
+use crate::payload::describe::reference;
 use serde_json::{Value, json};
 
 /// §Link and links map.

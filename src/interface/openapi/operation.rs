@@ -1,7 +1,7 @@
 //! One operation: its names, its parameters and body, and its requirements in prose.
 
 use super::{answers, components::Components, examples, headers, path::Path, query};
-use crate::interface::{
+use crate::{
     operations::{
         Agreement, AnsweredBy, Body, Catalogue, Operation, Quota, Required, Role, Sca, Schema,
         Takes,

@@ -1,7 +1,7 @@
 //! Paths, as OpenAPI distinguishes them: two paths that differ only in the names of parameters are the same, and the catalogue may spell
 //! one path in several ways.
 
-use crate::interface::{
+use crate::{
     operations::{Catalogue, Lookup, Operation},
     path::{self, MAX_ID, Target},
 };

@@ -1,6 +1,6 @@
 //! Query parameters (QRY-1 to QRY-4). Parameters that are not listed are forwarded unchanged.
 
-use crate::interface::{
+use crate::{
     operations::{Operation, Parameter, ParameterKind},
     payload::describe::day,
     query::BOOKING_STATUSES,

@@ -1,7 +1,7 @@
 //! The answer of an operation that succeeds, and where its shape comes from.
 
 use super::{components::Components, shapes, simulated};
-use crate::interface::operations::{Answer, AnsweredBy, Operation, Schema, Transactions};
+use crate::operations::{Answer, AnsweredBy, Operation, Schema, Transactions};
 use serde_json::{Value, json};
 
 /// The operation whose answer is known by its name only (§D).

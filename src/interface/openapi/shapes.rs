@@ -3,7 +3,7 @@
 //! Answers are not judged, so a shape forbids no further members.
 
 use super::{components::Components, links::links};
-use crate::interface::payload::describe::day;
+use crate::payload::describe::day;
 use serde_json::{Map, Value, json};
 
 /// The statuses of a payment (§Payment transaction status values).

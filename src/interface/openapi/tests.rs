@@ -1,5 +1,5 @@
 use super::*;
-use crate::interface::{
+use crate::{
     Reason,
     headers::{TABLE, identity::IdentityForm},
     operations::{Answer, Body, Deprecated, Environment, Parameter, ParameterKind, Role, builtin},
@@ -37,8 +37,8 @@ fn setting(environment: Environment) -> Setting<'static> {
     }
 }
 
-fn operation(name: &str, method: Method, path: &str) -> crate::interface::operations::Operation {
-    crate::interface::operations::Operation::added(name, method, path, "cards", Role::Either)
+fn operation(name: &str, method: Method, path: &str) -> crate::operations::Operation {
+    crate::operations::Operation::added(name, method, path, "cards", Role::Either)
 }
 
 /// Every operation, with its method and its path.

@@ -4,7 +4,7 @@ use super::{
     About, Agreement, AnsweredBy, Body, Deprecated, Environments, Operation, Parameter,
     ParameterKind, Quota, Required, Role, Sca, Schema, Signs, Takes, Transactions,
 };
-use crate::interface::headers::{
+use crate::headers::{
     DIGEST, Header, PSU_ID, PSU_IP_ADDRESS, TPP_REDIRECT_URI, TPP_SESSION_ID, X_ACCEPT_FIX,
     X_PSU_IDENTITY, X_REQUEST_ID,
 };

@@ -8,7 +8,7 @@ use super::{
     Transactions,
     path_id::{corrected, fault_of_names},
 };
-use crate::interface::headers::PSU_IP_ADDRESS;
+use crate::headers::PSU_IP_ADDRESS;
 use http::Method;
 
 /// A declaration without effect, or with a wrong one.

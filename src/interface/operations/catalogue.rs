@@ -4,7 +4,7 @@ use super::{
     Environment, Environments, Lookup, Operation, PAYMENT_PRODUCTS, path_id::is_parameter,
     tree::PathTree,
 };
-use crate::interface::path::{self, Target};
+use crate::path::{self, Target};
 use http::Method;
 use std::{collections::HashMap, sync::Arc};
 
@@ -144,7 +144,7 @@ fn successors(operations: &[Operation]) -> Vec<CatalogueFault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interface::operations::builtin;
+    use crate::operations::builtin;
 
     fn find(environment: Environment, method: &str, path: &str) -> String {
         let catalogue = Catalogue::new(environment, builtin()).unwrap();

@@ -9,7 +9,7 @@ use super::{
         Takes, Transactions,
     },
 };
-use crate::interface::path::{self, AccountIds, IdFault, Target};
+use crate::path::{self, AccountIds, IdFault, Target};
 use http::Method;
 use jiff::civil::Date;
 use std::borrow::Cow;
@@ -186,7 +186,7 @@ impl Operation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interface::operations::builtin;
+    use crate::operations::builtin;
 
     /// HDR-12, HDR-14.
     #[test]

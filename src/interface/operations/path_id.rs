@@ -1,6 +1,6 @@
 //! The ids in the path of an operation (HTTP-10, SCA-12).
 
-use crate::interface::path;
+use crate::path;
 
 /// The parameter of a path that holds the name of a payment product, and nothing else (HTTP-3).
 pub(super) const PRODUCT_PARAMETER: &str = "{payment-product}";
@@ -183,7 +183,7 @@ pub(super) fn is_parameter(segment: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interface::operations::{About, Operation, Role, builtin};
+    use crate::operations::{About, Operation, Role, builtin};
     use http::Method;
 
     #[test]

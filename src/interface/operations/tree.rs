@@ -4,7 +4,7 @@ use super::{
     Lookup, Operation,
     path_id::{PRODUCT_PARAMETER, is_parameter},
 };
-use crate::interface::path::{self, Target};
+use crate::path::{self, Target};
 use http::Method;
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! The terms in which an operation is declared. Those with names are also the words of a catalogue file.
 
 use super::{named::named, path_id::PathId};
-use crate::interface::headers::Header;
+use crate::headers::Header;
 
 /// The environments of the interface (§What the service does). One process serves one (CRT-9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

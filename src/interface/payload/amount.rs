@@ -1,6 +1,6 @@
 //! Amounts (PAY-4): decimals in strings. The digits are checked as text, so that no value is rounded.
 
-use crate::interface::character;
+use crate::character;
 use std::borrow::Cow;
 
 /// The maximum number of digits before and after the point together (§Amount object).

@@ -2,7 +2,7 @@
 //!
 //! The lists have the notation of the interface, and a test compares them with its text.
 
-use crate::interface::character;
+use crate::character;
 
 /// §Payment creation request, purposeCode.
 pub(super) const PURPOSES: &str =

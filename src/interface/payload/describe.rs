@@ -12,7 +12,7 @@ use super::{
     iban::{self, Ibans},
     rules,
 };
-use crate::interface::operations::{Member, MemberKind, Schema};
+use crate::operations::{Member, MemberKind, Schema};
 use serde_json::{Map, Value, json};
 
 /// A day (§Basic rules 3).

@@ -2,7 +2,7 @@
 //!
 //! Only the electronic form is accepted: capitals and digits without spaces. A bank adds countries that are not in the registry, or not yet.
 
-use crate::interface::character;
+use crate::character;
 use std::{iter, sync::Arc};
 
 /// The maximum length of an IBAN (§Account reference), in characters.

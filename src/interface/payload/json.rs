@@ -14,7 +14,7 @@ use super::{
     odd::{self, Oddities, Oddity},
     value::{JsonKind, ObjectMember, TextMember},
 };
-use crate::interface::fold;
+use crate::fold;
 use std::{borrow::Cow, collections::HashSet};
 
 /// The maximum nesting of arrays and objects (PAY-1).

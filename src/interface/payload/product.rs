@@ -11,7 +11,7 @@ use super::{
     value::{JsonKind, ObjectMember, TextMember},
     violation::Violations,
 };
-use crate::interface::{
+use crate::{
     day, fold,
     operations::{Member, MemberKind},
 };

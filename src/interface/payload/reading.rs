@@ -10,7 +10,7 @@ use super::{
     payment::{Account, Payment},
     value::{ObjectMember, TextMember},
 };
-use crate::interface::operations::Schema;
+use crate::operations::Schema;
 
 /// The strings that the rules of a schema read in a body, by path; the payments of a basket in their order. Empty if the body is not JSON.
 pub fn reading(body: &[u8], schema: Schema) -> Vec<(&'static str, String)> {

@@ -8,7 +8,7 @@ use super::{
     value::{ObjectMember, TextMember},
     violation::Violations,
 };
-use crate::interface::{Code, character, day};
+use crate::{Code, character, day};
 use jiff::civil::Date;
 
 const AGENT: &str = "creditorAgent";

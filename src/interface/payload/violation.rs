@@ -1,7 +1,7 @@
 //! The violations of a body, in the order of the rules (PAY-2).
 
 use super::{iban::Ibans, value::TextMember};
-use crate::interface::{Code, Fault, Reason};
+use crate::{Code, Fault, Reason};
 
 /// The violations found so far.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! Names of query parameters (QRY-3), percent-decoded, and the names that are confused with them.
 
-use crate::interface::fold;
+use crate::fold;
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 

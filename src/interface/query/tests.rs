@@ -1,7 +1,7 @@
 //! Queries by the parameters of the transaction list, and of an operator's operation.
 
 use super::*;
-use crate::interface::operations::{Role, builtin};
+use crate::operations::{Role, builtin};
 use http::Method;
 
 fn operation(name: &str) -> Operation {
@@ -12,7 +12,7 @@ fn operation(name: &str) -> Operation {
 /// What is found wrong, as `reason name`.
 fn found(query: &str, operation: &Operation, psu_present: bool) -> Vec<String> {
     let shown = |fault: &Fault| match &fault.place {
-        crate::interface::FaultPlace::Query(name) => format!("{} {name}", fault.reason.slug()),
+        crate::FaultPlace::Query(name) => format!("{} {name}", fault.reason.slug()),
         other => panic!("{other:?}"),
     };
     match Query::read(Some(query), operation, psu_present) {

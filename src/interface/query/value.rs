@@ -1,6 +1,6 @@
 //! Values of query parameters (QRY-1).
 
-use crate::interface::{character::OddCharacter, day, operations::ParameterKind};
+use crate::{character::OddCharacter, day, operations::ParameterKind};
 use jiff::civil::Date;
 use std::borrow::Cow;
 

@@ -7,7 +7,7 @@
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
 use axum::http::HeaderMap;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use portvakt::clock::Clock;
+use portvakt_base::clock::Clock;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;

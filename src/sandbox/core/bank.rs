@@ -8,7 +8,7 @@ use super::rates::Rates;
 use jiff::Zoned;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use portvakt::clock::Clock;
+use portvakt_base::clock::Clock;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use std::path::Path;
 use uuid::Uuid;
@@ -151,7 +151,7 @@ pub(super) fn day(text: &str) -> Result<Date, BankFault> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use portvakt::clock::Timestamp;
+    use portvakt_base::clock::Timestamp;
 
     /// Monday, 2 March 2026, 12:00 at the bank.
     pub(in super::super) const NOON: Timestamp = Timestamp::from_unix(1_772_449_200);

@@ -16,7 +16,7 @@ use axum::http::request::Parts;
 use axum::http::{Method, Response, StatusCode};
 use maud::{Markup, html};
 use percent_encoding::percent_decode_str;
-use portvakt::terminal::complain;
+use portvakt_base::terminal::complain;
 use std::sync::Arc;
 
 /// The most customers, payments and bookings on the page, the newest first.

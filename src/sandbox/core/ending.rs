@@ -10,7 +10,7 @@ use super::Core;
 use super::bank::{Bank, BankFault};
 use super::control::{ControlFault, EXPIRED};
 use super::psu::in_context;
-use portvakt::terminal::complain;
+use portvakt_base::terminal::complain;
 use rusqlite::{OptionalExtension, Row, params};
 use serde_json::Value;
 use sha2::{Digest, Sha256};

@@ -1,7 +1,7 @@
 //! Logs the requests from the gateway, so that a demo can show them.
 
 use axum::http::HeaderMap;
-use portvakt::terminal::complain;
+use portvakt_base::terminal::complain;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::fs::{File, OpenOptions};

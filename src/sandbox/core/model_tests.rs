@@ -11,7 +11,7 @@ use super::money::NOK;
 use super::payment::order::Ordered;
 use super::rates::Rates;
 use super::seed::WITH_AGREEMENT;
-use portvakt::clock::Clock;
+use portvakt_base::clock::Clock;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -7,7 +7,7 @@ use super::answers::{accounts, baskets, contact, payments, sandbox};
 use super::bank::{Bank, BankFault};
 use super::caller::Caller;
 use percent_encoding::percent_decode_str;
-use portvakt::terminal::complain;
+use portvakt_base::terminal::complain;
 use serde_json::{Value, json};
 
 /// The segments at each `{}` of the pattern, in order, decoded (HTTP-10).
@@ -240,7 +240,7 @@ pub(super) mod tests {
     #[test]
     fn every_operation_answers() {
         let (bank, _) = bank();
-        for operation in portvakt::interface::operations::builtin() {
+        for operation in portvakt_interface::operations::builtin() {
             let path = operation
                 .path
                 .replace("{payment-product}", "norwegian-domestic-credit-transfers");

@@ -29,7 +29,7 @@ use axum::body::Body;
 use axum::extract::rejection::{FormRejection, QueryRejection};
 use axum::extract::{Query, State};
 use axum::http::{HeaderMap, Response, StatusCode, header};
-use portvakt::terminal::complain;
+use portvakt_base::terminal::complain;
 pub(super) use stage::Stage;
 use std::sync::Arc;
 use subject::Subject;

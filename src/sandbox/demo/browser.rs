@@ -4,8 +4,8 @@
 //! scripts, cookies and many pages: a few must be enough.
 
 use super::form::Form;
-use portvakt::terminal::Terminal;
 use portvakt::tools::tpp::{CallOptions, SignedRequest, TppAnswer, call};
+use portvakt_base::terminal::Terminal;
 use std::{io::Write as _, time::Duration};
 
 /// The most pages until the browser is sent to the TPP.

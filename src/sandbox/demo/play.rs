@@ -7,10 +7,10 @@ use super::DemoFault;
 use super::programs::DemoSetup;
 use super::scenes::{Expected, Scene};
 use super::story::Memory;
-use portvakt::clock::{Clock, Stopwatch};
 use portvakt::tools::tpp::{
     CallOptions, SignOptions, SignedRequest, TppAnswer, TppFault, TppIdentity, call, sign,
 };
+use portvakt_base::clock::{Clock, Stopwatch};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};

@@ -5,8 +5,8 @@
 
 use super::DemoFault;
 use super::report::Report;
-use portvakt::clock::Stopwatch;
 use portvakt::tools::tpp::{CallOptions, SignedRequest, call};
+use portvakt_base::clock::Stopwatch;
 use std::fs::{DirBuilder, File};
 use std::io;
 use std::net::SocketAddr;

@@ -7,7 +7,7 @@ use super::browser::Visited;
 use super::play::{Answered, Played};
 use super::programs::DemoSetup;
 use super::scenes::{Expected, Scene};
-use portvakt::terminal::Terminal;
+use portvakt_base::terminal::Terminal;
 use serde_json::Value;
 use std::env;
 use std::io::{self, Write};

@@ -267,7 +267,7 @@ fn raise_the_amount(request: &mut SignedRequest) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use portvakt::interface::Reason;
+    use portvakt_interface::Reason;
     use std::collections::HashSet;
 
     #[test]

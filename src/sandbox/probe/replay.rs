@@ -6,7 +6,7 @@
 use super::report::{ASSERTION as AREA, Check};
 use super::request::Request;
 use super::session::{Outcome, Session, listed};
-use portvakt::clock::Stopwatch;
+use portvakt_base::clock::Stopwatch;
 
 /// The number of times that a request is sent at once, and the number of such requests: a core that checks and then stores lets
 /// two pass in most of them.

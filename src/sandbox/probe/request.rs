@@ -5,8 +5,8 @@
 
 use axum::http::Method;
 use base64::{Engine, prelude::BASE64_STANDARD, prelude::BASE64_URL_SAFE_NO_PAD};
-use portvakt::clock::{Clock, Timestamp};
 use portvakt::signing::AssertionSigner;
+use portvakt_base::clock::{Clock, Timestamp};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;

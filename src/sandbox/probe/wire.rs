@@ -3,7 +3,7 @@
 //! Invariant: nothing that a core sends is corrected or hidden, as a client's library would do: framing, the number of heads and
 //! surplus bytes are part of an [`Answer`]. Every wait and every length has a limit. Deliberately not here: judgement.
 
-use portvakt::clock::Stopwatch;
+use portvakt_base::clock::Stopwatch;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, TcpStream, ToSocketAddrs};

@@ -14,12 +14,10 @@ use super::{
     tidy::clock_command,
 };
 use crate::{
-    clock::BootTime,
-    state::{
-        change::{QueuedChange, undecided},
-        rows::{Rows, UsedUp},
-    },
+    change::{QueuedChange, undecided},
+    rows::{Rows, UsedUp},
 };
+use portvakt_base::clock::BootTime;
 use std::{sync::atomic::Ordering, time::Duration};
 use tokio::time::timeout;
 use tokio_postgres::{

@@ -7,10 +7,8 @@ use super::{
     statements::Statements,
     time::{seconds, timestamp},
 };
-use crate::{
-    interface::ForbiddenTpp,
-    state::{Block, BlockHash, BlockScope, rows::Rows},
-};
+use crate::{Block, BlockHash, BlockScope, rows::Rows};
+use portvakt_interface::ForbiddenTpp;
 use tokio_postgres::Row;
 use uuid::Uuid;
 

@@ -13,7 +13,7 @@ use super::{
     statements::{PROOF, Statements},
     tls::Tls,
 };
-use crate::private_file;
+use portvakt_base::private_file;
 use std::{
     sync::{
         Arc, OnceLock,

@@ -8,13 +8,11 @@
 
 use super::job::{Job, Outcome, Work};
 use crate::{
-    clock::Stopwatch,
-    state::{
-        Unavailable,
-        change::{BATCH, QueuedChange},
-        rows::RowKey,
-    },
+    Unavailable,
+    change::{BATCH, QueuedChange},
+    rows::RowKey,
 };
+use portvakt_base::clock::Stopwatch;
 use std::{
     collections::{HashSet, VecDeque},
     time::Duration,
@@ -238,7 +236,7 @@ impl Dispatcher {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::{change, rows::Rows};
+    use crate::{change, rows::Rows};
 
     /// A change of no row.
     struct Idle;

@@ -8,7 +8,7 @@
 //! connection must find that row. Where the row is missing, no connection is used any more until the gateway is started again. A new
 //! timeline may lack it only if the proof did not wait for a standby.
 
-use crate::state::lock::lock;
+use crate::lock::lock;
 use std::sync::{
     Mutex,
     atomic::{AtomicBool, Ordering},

@@ -14,10 +14,8 @@ use super::{
     shared::Shared,
     standby,
 };
-use crate::{
-    clock::{BootTime, Stopwatch},
-    state::{clock::ClockRow, lock::lock},
-};
+use crate::{clock::ClockRow, lock::lock};
+use portvakt_base::clock::{BootTime, Stopwatch};
 use std::{
     sync::{Arc, atomic::Ordering},
     time::Duration,

@@ -1,10 +1,8 @@
 //! The jobs of the engine's queue, and the work of its workers.
 
 use super::tidy::Step;
-use crate::{
-    clock::Timestamp,
-    state::{Unavailable, change::QueuedChange, rows::RowKey, rules::Table},
-};
+use crate::{Unavailable, change::QueuedChange, rows::RowKey, rules::Table};
+use portvakt_base::clock::Timestamp;
 use tokio::sync::oneshot;
 
 /// A job in the queue.

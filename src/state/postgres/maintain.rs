@@ -7,10 +7,8 @@ use super::{
     migrate,
     settings::PostgresSettings,
 };
-use crate::{
-    clock::Timestamp,
-    state::{OpenFault, StateSettings, sqlite::clock::Accepted},
-};
+use crate::{OpenFault, StateSettings, sqlite::clock::Accepted};
+use portvakt_base::clock::Timestamp;
 use tokio::runtime::Runtime;
 use tokio_postgres::{Error, types::ToSql};
 
@@ -27,7 +25,7 @@ const AHEAD: [&str; 7] = [
 ];
 
 /// A connection of a tool.
-pub(crate) struct Maintenance {
+pub struct Maintenance {
     runtime: Runtime,
     session: Session,
 }
@@ -37,10 +35,7 @@ impl Maintenance {
     ///
     /// # Errors
     /// The database cannot be used, or belongs to another key.
-    pub(crate) fn open(
-        settings: &StateSettings,
-        postgres: &PostgresSettings,
-    ) -> Result<Self, OpenFault> {
+    pub fn open(settings: &StateSettings, postgres: &PostgresSettings) -> Result<Self, OpenFault> {
         Self::connect(settings, postgres, true)
     }
 
@@ -48,7 +43,7 @@ impl Maintenance {
     ///
     /// # Errors
     /// The database has no tables, cannot be used, or belongs to another key.
-    pub(crate) fn open_existing(
+    pub fn open_existing(
         settings: &StateSettings,
         postgres: &PostgresSettings,
     ) -> Result<Self, OpenFault> {
@@ -80,7 +75,7 @@ impl Maintenance {
     ///
     /// # Errors
     /// It could not be written: nothing changed.
-    pub(crate) fn accept_clock(&mut self, now: Timestamp) -> Result<Accepted, OpenFault> {
+    pub fn accept_clock(&mut self, now: Timestamp) -> Result<Accepted, OpenFault> {
         let Self { runtime, session } = self;
         runtime
             .block_on(accept(session, now))
@@ -91,7 +86,7 @@ impl Maintenance {
     ///
     /// # Errors
     /// A gateway uses the state.
-    pub(crate) fn keep_gateways_out(&self) -> Result<(), OpenFault> {
+    pub fn keep_gateways_out(&self) -> Result<(), OpenFault> {
         let number = migrate::LOCK;
         self.run(&format!(
             "SELECT pg_advisory_xact_lock({number}, 'meta'::regclass::oid::integer)"
@@ -102,7 +97,7 @@ impl Maintenance {
     ///
     /// # Errors
     /// The query failed.
-    pub(crate) fn column(&self, query: &str) -> Result<Vec<String>, OpenFault> {
+    pub fn column(&self, query: &str) -> Result<Vec<String>, OpenFault> {
         let rows = self.runtime.block_on(self.session.client.query(query, &[]));
         let column = rows.and_then(|rows| rows.iter().map(|row| row.try_get(0)).collect());
         column.map_err(|error| OpenFault::Postgres(text(&error)))
@@ -112,7 +107,7 @@ impl Maintenance {
     ///
     /// # Errors
     /// A statement failed.
-    pub(crate) fn run(&self, statements: &str) -> Result<(), OpenFault> {
+    pub fn run(&self, statements: &str) -> Result<(), OpenFault> {
         self.runtime
             .block_on(self.session.client.batch_execute(statements))
             .map_err(|error| OpenFault::Postgres(text(&error)))
@@ -122,7 +117,7 @@ impl Maintenance {
     ///
     /// # Errors
     /// The statement failed.
-    pub(crate) fn query(
+    pub fn query(
         &self,
         statement: &str,
         parameters: &[&(dyn ToSql + Sync)],

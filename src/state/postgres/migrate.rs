@@ -4,10 +4,8 @@
 //! the first.
 
 use super::connect::{Connector, KEY_ROW, SCHEMA, SCHEMA_ROW, SCHEMAS_BEFORE, Session, text};
-use crate::{
-    private_file,
-    state::{OpenFault, StateSettings, hash_key, keys::Keys, settings::ENVIRONMENT_ROW},
-};
+use crate::{OpenFault, StateSettings, hash_key, keys::Keys, settings::ENVIRONMENT_ROW};
+use portvakt_base::private_file;
 use std::{path::Path, time::Duration};
 use tokio::time::timeout;
 use tokio_postgres::{Error, Transaction};

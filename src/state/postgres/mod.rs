@@ -20,7 +20,7 @@ mod time;
 // Connections to the primary.
 mod connect;
 mod fence;
-pub(crate) mod maintain;
+pub mod maintain;
 mod migrate;
 mod session;
 pub(super) mod settings;
@@ -48,10 +48,10 @@ use super::{
     rows::BoundPsu,
     rules::Table,
 };
-use crate::clock::{BootTime, Stopwatch, Timestamp};
 use connect::{Connector, Link, Session, text};
 use follow::Follower;
 use job::{Job, Sweep};
+use portvakt_base::clock::{BootTime, Stopwatch, Timestamp};
 use settings::{PostgresSettings, StaleReads};
 use shared::Shared;
 use std::{

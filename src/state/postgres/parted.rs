@@ -1,7 +1,7 @@
 //! The parts that reading and writing rows in SQL share: ids, columns, and the rows to add, to replace and to remove.
 
 use super::commands::{Command, Parameter};
-use crate::state::{
+use crate::{
     Hash,
     hash::Kind,
     rows::{ChangedRow, Loaded},

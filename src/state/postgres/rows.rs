@@ -13,15 +13,13 @@ use super::{
     time::{seconds, timestamp},
 };
 use crate::{
-    clock::Timestamp,
-    interface::TppId,
-    state::{
-        Accounts, Consent, Context, CorporateHash, Hash, Origin, Psu, Session,
-        hash::Kind,
-        rows::{BoundPsu, ListRow, Loaded, RowKey, Rows, TokenRow},
-        rules::Calls,
-    },
+    Accounts, Consent, Context, CorporateHash, Hash, Origin, Psu, Session,
+    hash::Kind,
+    rows::{BoundPsu, ListRow, Loaded, RowKey, Rows, TokenRow},
+    rules::Calls,
 };
+use portvakt_base::clock::Timestamp;
+use portvakt_interface::TppId;
 use std::{collections::HashMap, sync::Arc};
 use tokio_postgres::{Error, Row, Statement};
 use uuid::Uuid;

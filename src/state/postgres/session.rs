@@ -1,7 +1,7 @@
 //! One connection to one server, before the tables are checked.
 
 use super::{fence::Origin, standby, tls::Tls};
-use crate::state::OpenFault;
+use crate::OpenFault;
 use std::{
     future::poll_fn,
     sync::{

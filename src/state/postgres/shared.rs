@@ -6,10 +6,8 @@ use super::{
     settings::PostgresSettings,
     standby,
 };
-use crate::{
-    clock::Stopwatch,
-    state::{Counters, Unavailable, freshness::Freshness, lock::lock, process::Process},
-};
+use crate::{Counters, Unavailable, freshness::Freshness, lock::lock, process::Process};
+use portvakt_base::clock::Stopwatch;
 use std::{
     sync::{Arc, Mutex, atomic::AtomicU64},
     time::Duration,

@@ -10,10 +10,8 @@ use super::{
     shared::Shared,
     time::seconds,
 };
-use crate::{
-    clock::Timestamp,
-    state::{Unavailable, lock::lock, rules::Table},
-};
+use crate::{Unavailable, lock::lock, rules::Table};
+use portvakt_base::clock::Timestamp;
 use std::sync::atomic::Ordering;
 use tokio_postgres::{Error, Statement};
 use uuid::Uuid;

@@ -1,6 +1,6 @@
 //! Times in the form of the tables.
 
-use crate::clock::Timestamp;
+use portvakt_base::clock::Timestamp;
 
 /// A time for a bigint.
 pub(super) fn seconds(at: Timestamp) -> i64 {

@@ -8,10 +8,8 @@ use super::{
     shared::Shared,
     tidy,
 };
-use crate::{
-    clock::Stopwatch,
-    state::{Unavailable, change::QueuedChange, lock::lock, rows::RowKey, rules::Table},
-};
+use crate::{Unavailable, change::QueuedChange, lock::lock, rows::RowKey, rules::Table};
+use portvakt_base::clock::Stopwatch;
 use std::{sync::Arc, time::Duration};
 use tokio::{
     sync::mpsc,

@@ -3,16 +3,14 @@
 
 use super::removal::{self, Mark, Removal};
 use crate::{
-    clock::Timestamp,
-    interface::{TppId, headers::CorporateId},
-    state::{
-        Accounts, Bind, Bound, Changes, Consent, ConsentAccounts, ConsentChange, Context,
-        CorporateHash, Ended, Erased, Keys, Known, Learned, Origin, Psu, PsuHash, PsuRef,
-        Unavailable, Withdraw, Withdrawn,
-        change::Change,
-        rows::{BoundPsu, RowKey, Rows},
-    },
+    Accounts, Bind, Bound, Changes, Consent, ConsentAccounts, ConsentChange, Context,
+    CorporateHash, Ended, Erased, Keys, Known, Learned, Origin, Psu, PsuHash, PsuRef, Unavailable,
+    Withdraw, Withdrawn,
+    change::Change,
+    rows::{BoundPsu, RowKey, Rows},
 };
+use portvakt_base::clock::Timestamp;
+use portvakt_interface::{TppId, headers::CorporateId};
 use std::sync::Arc;
 
 /// A PSU and the TPP that it is bound to, if the change is permitted.
@@ -22,7 +20,7 @@ pub(super) struct Owner {
 }
 
 /// A binding that the bank imports, or that the core's answer states.
-pub(in crate::state) struct NewBinding {
+pub(crate) struct NewBinding {
     owner: Owner,
     /// The context that the statement is about; `None` if it is about the PSU alone (SCA-22).
     context: Option<NewContext>,
@@ -40,7 +38,7 @@ struct NewContext {
 }
 
 /// A consent, a session or a binding that the bank withdraws (SCA-13).
-pub(in crate::state) struct Withdrawal {
+pub(crate) struct Withdrawal {
     owner: Owner,
     part: Part,
     mark: Mark,
@@ -94,7 +92,7 @@ pub(super) fn bind_to(rows: &Rows, owner: &Owner, last_sca: Option<Timestamp>) -
 }
 
 impl NewBinding {
-    pub(in crate::state) fn by_bank(keys: &Keys, bind: &Bind<'_>) -> Self {
+    pub(crate) fn by_bank(keys: &Keys, bind: &Bind<'_>) -> Self {
         Self {
             owner: Owner::new(keys, bind.who),
             context: Some(NewContext::new(keys, bind.corporate, bind.consent)),
@@ -108,7 +106,7 @@ impl NewBinding {
         }
     }
 
-    pub(in crate::state) fn learned(keys: &Keys, learned: &Learned<'_>, since: Removal) -> Self {
+    pub(crate) fn learned(keys: &Keys, learned: &Learned<'_>, since: Removal) -> Self {
         Self {
             owner: Owner::new(keys, learned.who),
             context: learned
@@ -261,7 +259,7 @@ impl Change for NewBinding {
 }
 
 impl Withdrawal {
-    pub(in crate::state) fn new(
+    pub(crate) fn new(
         keys: &Keys,
         who: PsuRef<'_>,
         what: Withdraw,
@@ -347,13 +345,13 @@ impl Withdrawal {
 }
 
 /// The removal of a PSU's binding, whichever TPP has it.
-pub(in crate::state) struct Erasure {
+pub(crate) struct Erasure {
     psu: PsuHash,
     mark: Mark,
 }
 
 impl Erasure {
-    pub(in crate::state) fn new(psu: PsuHash, latest: Timestamp) -> Result<Self, Unavailable> {
+    pub(crate) fn new(psu: PsuHash, latest: Timestamp) -> Result<Self, Unavailable> {
         let mark = Mark::new(psu, latest)?;
         Ok(Self { psu, mark })
     }

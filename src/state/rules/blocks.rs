@@ -1,22 +1,20 @@
 //! Blocks of TPPs by the bank's calls (CTL-2).
 
 use crate::{
-    interface::ForbiddenTpp,
-    state::{
-        Block, BlockHash, BlockScope, Blocked, Keys, Lifted,
-        change::Change,
-        rows::{RowKey, Rows},
-    },
+    Block, BlockHash, BlockScope, Blocked, Keys, Lifted,
+    change::Change,
+    rows::{RowKey, Rows},
 };
+use portvakt_interface::ForbiddenTpp;
 
 /// A block that the bank makes, or changes.
-pub(in crate::state) struct NewBlock {
+pub(crate) struct NewBlock {
     key: BlockHash,
     block: Block,
 }
 
 /// A block that the bank takes back.
-pub(in crate::state) struct LiftedBlock(BlockHash);
+pub(crate) struct LiftedBlock(BlockHash);
 
 /// One block for each TPP, in whatever spelling, and each scope.
 fn key(keys: &Keys, tpp: &ForbiddenTpp, scope: BlockScope) -> BlockHash {
@@ -24,7 +22,7 @@ fn key(keys: &Keys, tpp: &ForbiddenTpp, scope: BlockScope) -> BlockHash {
 }
 
 impl NewBlock {
-    pub(in crate::state) fn new(keys: &Keys, block: Block) -> Self {
+    pub(crate) fn new(keys: &Keys, block: Block) -> Self {
         Self {
             key: key(keys, &block.tpp, block.scope),
             block,
@@ -33,7 +31,7 @@ impl NewBlock {
 }
 
 impl LiftedBlock {
-    pub(in crate::state) fn new(keys: &Keys, tpp: &ForbiddenTpp, scope: BlockScope) -> Self {
+    pub(crate) fn new(keys: &Keys, tpp: &ForbiddenTpp, scope: BlockScope) -> Self {
         Self(key(keys, tpp, scope))
     }
 }

@@ -4,7 +4,7 @@
 //! hours each, of which the oldest is used, are exactly the sliding window. The window is half-open: a call is possible again exactly 24
 //! hours after the one that it replaces. Deliberately not here: the storage of the cells.
 
-use crate::{clock::Timestamp, state::CallsLeft};
+use crate::CallsLeft;
 use governor::{
     NotUntil, Quota, RateLimiter,
     clock::Clock,
@@ -12,6 +12,7 @@ use governor::{
     nanos::Nanos,
     state::{NotKeyed, StateStore},
 };
+use portvakt_base::clock::Timestamp;
 use std::{cell::Cell, time::Duration};
 
 /// The window, in seconds.
@@ -25,7 +26,7 @@ const LATEST: u64 = 18_000_000_000;
 
 /// The times of the calls of one key, in seconds since the epoch, in no particular order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::state) struct Calls(pub(in crate::state) [Option<u64>; CALLS]);
+pub(crate) struct Calls(pub(crate) [Option<u64>; CALLS]);
 
 impl Calls {
     /// Takes a call.
@@ -75,13 +76,13 @@ impl Calls {
     }
 
     /// Whether no call is stored. Then the row is removed (QUO-5).
-    pub(in crate::state) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.iter().all(Option::is_none)
     }
 
     /// The last call.
     #[cfg(feature = "sandbox")]
-    pub(in crate::state) fn last(&self) -> Option<Timestamp> {
+    pub(crate) fn last(&self) -> Option<Timestamp> {
         let last = self.0.iter().flatten().max();
         last.copied().map(Timestamp::from_unix)
     }

@@ -2,26 +2,24 @@
 
 use super::Calls;
 use crate::{
-    clock::Timestamp,
-    state::{
-        CallsLeft, ClaimRequest, Decision, QuotaClaim, QuotaHash, RequestIdClaim, Retention, Taken,
-        change::Change,
-        rows::{ListRow, RowKey, Rows, UsedUp},
-        verbs::Call,
-    },
+    CallsLeft, ClaimRequest, Decision, QuotaClaim, QuotaHash, RequestIdClaim, Retention, Taken,
+    change::Change,
+    rows::{ListRow, RowKey, Rows, UsedUp},
+    verbs::Call,
 };
+use portvakt_base::clock::Timestamp;
 
 /// The return of a claim.
-pub(in crate::state) struct GiveBack {
-    pub(in crate::state) claim: ClaimRequest,
-    pub(in crate::state) call: Option<Call>,
+pub(crate) struct GiveBack {
+    pub(crate) claim: ClaimRequest,
+    pub(crate) call: Option<Call>,
     /// Whether the request id is given back as well: the upstream was never connected (REP-1).
-    pub(in crate::state) with_request: bool,
+    pub(crate) with_request: bool,
 }
 
 impl ClaimRequest {
     /// The request id, if the store must keep it.
-    pub(in crate::state) fn durable_request(&self) -> Option<RequestIdClaim> {
+    pub(crate) fn durable_request(&self) -> Option<RequestIdClaim> {
         self.request.filter(RequestIdClaim::is_durable)
     }
 
@@ -46,7 +44,7 @@ impl ClaimRequest {
     }
 
     /// The claim is granted, and no part of it must be durable.
-    pub(in crate::state) const fn taken_in_memory(self) -> Decision {
+    pub(crate) const fn taken_in_memory(self) -> Decision {
         self.taken(None, None)
     }
 }

@@ -6,14 +6,15 @@ use super::{
     pages::PAGES,
     replay::{DAY, STAYS},
 };
-use crate::{clock::Timestamp, state::Rows};
+use crate::Rows;
+use portvakt_base::clock::Timestamp;
 
 /// The time that a row stays after its end, in seconds.
 const GRACE: u64 = 60;
 
 /// A table that housekeeping visits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::state) enum Table {
+pub(crate) enum Table {
     Quota,
     List,
     Request,
@@ -25,7 +26,7 @@ pub(in crate::state) enum Table {
 }
 
 impl Table {
-    pub(in crate::state) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::Quota,
         Self::List,
         Self::Request,
@@ -37,7 +38,7 @@ impl Table {
     /// The time up to which rows are removed: a quota's last call, a list's call, a request id's end, the end of a token or
     /// a block. `None` if no row
     /// is removed.
-    pub(in crate::state) fn removed_through(self, now: Timestamp) -> Option<Timestamp> {
+    pub(crate) fn removed_through(self, now: Timestamp) -> Option<Timestamp> {
         let stays = match self {
             Self::Quota => WINDOW + GRACE,
             Self::List => PAGES + GRACE,
@@ -53,7 +54,7 @@ impl Table {
 
 impl Rows {
     /// The count of a table.
-    pub(in crate::state) const fn of(&mut self, table: Table) -> &mut Option<u64> {
+    pub(crate) const fn of(&mut self, table: Table) -> &mut Option<u64> {
         match table {
             Table::Quota => &mut self.quotas,
             Table::List => &mut self.pages,

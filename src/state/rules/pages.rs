@@ -1,9 +1,7 @@
 //! The pages of a list that are counted with one call (QUO-13).
 
-use crate::{
-    clock::Timestamp,
-    state::{Page, rows::ListRow},
-};
+use crate::{Page, rows::ListRow};
+use portvakt_base::clock::Timestamp;
 
 /// The time for which later pages are counted with the call that they continue, in seconds (QUO-13).
 pub(super) const PAGES: u64 = 15 * 60;
@@ -34,7 +32,7 @@ impl ListRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::Hash;
+    use crate::Hash;
 
     const NOW: u64 = 1_790_000_000;
 

@@ -5,14 +5,12 @@
 //! learns nothing where it is another one now. No clock is compared.
 
 use crate::{
-    clock::Timestamp,
-    state::{
-        PsuHash, ReportHash, TokenHash, Unavailable,
-        change::Change,
-        hash::Hash,
-        rows::{RowKey, Rows, TokenRow},
-    },
+    PsuHash, ReportHash, TokenHash, Unavailable,
+    change::Change,
+    hash::Hash,
+    rows::{RowKey, Rows, TokenRow},
 };
+use portvakt_base::clock::Timestamp;
 use sha2::{Digest, Sha256};
 
 /// The seconds for which a mark is kept, besides those of every spent token: far longer than a request is under way.
@@ -24,7 +22,7 @@ pub struct Removal(Option<ReportHash>);
 
 /// The mark of a removal.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::state) struct Mark {
+pub(crate) struct Mark {
     at: TokenHash,
     row: TokenRow,
 }
@@ -34,7 +32,7 @@ impl Mark {
     ///
     /// # Errors
     /// The system gives no random bytes.
-    pub(in crate::state) fn new(psu: PsuHash, latest: Timestamp) -> Result<Self, Unavailable> {
+    pub(crate) fn new(psu: PsuHash, latest: Timestamp) -> Result<Self, Unavailable> {
         let mut value = [0; 16];
         aws_lc_rs::rand::fill(&mut value)
             .map_err(|_| Unavailable("the system gives no random bytes".into()))?;
@@ -69,7 +67,7 @@ impl Change for Mark {
 }
 
 /// The last removal of a PSU, read: changes nothing.
-pub(in crate::state) struct LastRemoval(pub(in crate::state) PsuHash);
+pub(crate) struct LastRemoval(pub(crate) PsuHash);
 
 impl Change for LastRemoval {
     type Outcome = Removal;

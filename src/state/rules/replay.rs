@@ -4,23 +4,21 @@
 //! Date valid again. So ids of unsafe methods are kept for 24 hours, and their rows for [`STAYS`] longer: a row is removed only when no
 //! clock that stepped back by 24 hours or less makes its Date valid. Deliberately not here: the storage of ids.
 
-use crate::{
-    clock::Timestamp,
-    state::{RequestIdClaim, Retention},
-};
+use crate::{RequestIdClaim, Retention};
+use portvakt_base::clock::Timestamp;
 
 /// DAT-2: a Date is valid for 60 s after its second, including the last of these seconds. In seconds.
 const DATE_ENDS: u64 = 61;
 
 /// The time for which ids of unsafe methods are kept, and the maximum step of the clock, in seconds.
-pub(in crate::state) const DAY: u64 = 24 * 60 * 60;
+pub(crate) const DAY: u64 = 24 * 60 * 60;
 
 /// The time that housekeeping leaves an id after its end, in seconds: an id with a Date one minute ahead can pass for two minutes.
-pub(in crate::state) const STAYS: u64 = 3 * 60;
+pub(crate) const STAYS: u64 = 3 * 60;
 
 impl RequestIdClaim {
     /// The last second in which the id counts as used, if it is claimed now.
-    pub(in crate::state) const fn until(&self, now: Timestamp) -> Timestamp {
+    pub(crate) const fn until(&self, now: Timestamp) -> Timestamp {
         Timestamp::from_unix(match self.retention {
             Retention::Memory | Retention::Date => date_ends(self.date).unix(),
             Retention::Day => now.unix().saturating_add(DAY),
@@ -29,7 +27,7 @@ impl RequestIdClaim {
 
     /// The last second in which the memory of this process counts the id as used, whatever the method; `None` if the store keeps the ids of
     /// safe and unsafe methods alike.
-    pub(in crate::state) const fn in_memory_until(&self) -> Option<Timestamp> {
+    pub(crate) const fn in_memory_until(&self) -> Option<Timestamp> {
         match self.retention {
             Retention::Memory | Retention::Day => Some(date_ends(self.date)),
             Retention::Date => None,
@@ -38,7 +36,7 @@ impl RequestIdClaim {
 
     /// Whether an id with the same Date may have been removed from the store, so that an earlier use is unknown. Ids that are kept for a
     /// day are not removed unless [`is_too_far_back`] is true.
-    pub(in crate::state) const fn may_be_removed(&self, latest: Timestamp) -> bool {
+    pub(crate) const fn may_be_removed(&self, latest: Timestamp) -> bool {
         match self.retention {
             // The memory itself knows the end of its dropped ids.
             Retention::Memory | Retention::Day => false,
@@ -48,24 +46,24 @@ impl RequestIdClaim {
 }
 
 /// The last second in which an id of a safe method counts as used.
-pub(in crate::state) const fn date_ends(date: Timestamp) -> Timestamp {
+pub(crate) const fn date_ends(date: Timestamp) -> Timestamp {
     Timestamp::from_unix(date.unix().saturating_add(DATE_ENDS))
 }
 
 /// Whether housekeeping may have removed a row with that end.
-pub(in crate::state) const fn may_be_removed(until: Timestamp, latest: Timestamp) -> bool {
+pub(crate) const fn may_be_removed(until: Timestamp, latest: Timestamp) -> bool {
     until.unix().saturating_add(STAYS) < latest.unix()
 }
 
 /// Whether the clock stepped back so far that ids may have been removed whose Dates are valid again.
-pub(in crate::state) const fn is_too_far_back(latest: Timestamp, now: Timestamp) -> bool {
+pub(crate) const fn is_too_far_back(latest: Timestamp, now: Timestamp) -> bool {
     now.unix().saturating_add(DAY) < latest.unix()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::Hash;
+    use crate::Hash;
 
     fn claim(retention: Retention, date: u64) -> RequestIdClaim {
         RequestIdClaim {

@@ -2,17 +2,15 @@
 
 use super::bindings::{Owner, bind_to};
 use crate::{
-    clock::Timestamp,
-    state::{
-        Accounts, Consent, CorporateHash, Finish, Finished, Keys, Origin, Session, SessionHash,
-        TokenHash,
-        change::Change,
-        rows::{RowKey, Rows, TokenRow},
-    },
+    Accounts, Consent, CorporateHash, Finish, Finished, Keys, Origin, Session, SessionHash,
+    TokenHash,
+    change::Change,
+    rows::{RowKey, Rows, TokenRow},
 };
+use portvakt_base::clock::Timestamp;
 
 /// A finished SCA, with its ids hashed.
-pub(in crate::state) struct ScaEnd {
+pub(crate) struct ScaEnd {
     token: TokenHash,
     spent: TokenRow,
     completed: Option<CompletedSca>,
@@ -28,7 +26,7 @@ struct CompletedSca {
 }
 
 impl ScaEnd {
-    pub(in crate::state) fn new(keys: &Keys, finish: Finish<'_>) -> Self {
+    pub(crate) fn new(keys: &Keys, finish: Finish<'_>) -> Self {
         let completed = finish.completion.map(|completion| CompletedSca {
             owner: Owner::new(keys, completion.who),
             corporate: completion.corporate.map(|id| keys.corporate(id)),

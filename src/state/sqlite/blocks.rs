@@ -2,13 +2,11 @@
 
 use super::time::{seconds, timestamp};
 use crate::{
-    interface::ForbiddenTpp,
-    state::{
-        Block, BlockHash, BlockScope, Hash,
-        hash::OfBlock,
-        rows::{ChangedRow, Loaded},
-    },
+    Block, BlockHash, BlockScope, Hash,
+    hash::OfBlock,
+    rows::{ChangedRow, Loaded},
 };
+use portvakt_interface::ForbiddenTpp;
 use rusqlite::{Connection, OptionalExtension, Result, Row, types::Type};
 
 /// The columns of a row.

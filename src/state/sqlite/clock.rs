@@ -4,7 +4,8 @@
 //! The time is written with other changes, at most once a second. Invariant: an expired row is removed only by a time that the file has.
 
 use super::{kept_clock::KeptClock, shared::Shared, time::seconds};
-use crate::{clock::Timestamp, state::clock::ClockRow};
+use crate::clock::ClockRow;
+use portvakt_base::clock::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -32,7 +33,7 @@ const AHEAD: [&str; 7] = [
 
 /// The effect of an operator's acceptance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Accepted {
+pub enum Accepted {
     /// The clock had not stepped back: nothing changed.
     Nothing,
     /// The clock is trusted from now on.
@@ -100,7 +101,7 @@ pub(super) fn write_something(sql: &Transaction<'_>, shared: &Shared) -> rusqlit
 ///
 /// # Errors
 /// It could not be written: nothing changed.
-pub(crate) fn accept(connection: &mut Connection, now: Timestamp) -> rusqlite::Result<Accepted> {
+pub fn accept(connection: &mut Connection, now: Timestamp) -> rusqlite::Result<Accepted> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let kept = read(&transaction)?;
     if !kept.stepped_back && kept.latest <= now.unix() {
@@ -122,7 +123,7 @@ pub(crate) fn accept(connection: &mut Connection, now: Timestamp) -> rusqlite::R
 }
 
 /// The latest known time, and whether the clock stepped back since: for the tools.
-pub(crate) fn latest(connection: &Connection) -> rusqlite::Result<(u64, bool)> {
+pub fn latest(connection: &Connection) -> rusqlite::Result<(u64, bool)> {
     read(connection).map(|kept| (kept.latest, kept.stepped_back))
 }
 

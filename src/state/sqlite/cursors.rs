@@ -1,6 +1,6 @@
 //! The positions of housekeeping in the tables.
 
-use crate::state::rules::Table;
+use crate::rules::Table;
 
 /// The cursors of all tables.
 #[derive(Default)]

@@ -4,7 +4,7 @@
 //! transaction, and two processes may migrate at once.
 
 use super::super::{OpenFault, StateSettings, hash_key, keys::Keys, settings::ENVIRONMENT_ROW};
-use crate::private_file;
+use portvakt_base::private_file;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior};
 use std::{
     fs::{File, OpenOptions},
@@ -185,7 +185,7 @@ pub(super) fn open(settings: &StateSettings) -> Result<(Connection, Identity, Ke
 }
 
 /// A connection that writes durably. It checkpoints the write-ahead log only if `log` did not.
-pub(crate) fn connect(path: &Path) -> rusqlite::Result<Connection> {
+pub fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(
         path,
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
@@ -201,7 +201,7 @@ pub(crate) fn connect(path: &Path) -> rusqlite::Result<Connection> {
 }
 
 /// A connection that cannot write.
-pub(crate) fn connect_reader(path: &Path) -> rusqlite::Result<Connection> {
+pub fn connect_reader(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(
         path,
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
@@ -246,7 +246,7 @@ fn header(path: &Path) -> Result<Header, OpenFault> {
 ///
 /// # Errors
 /// There is no file, or it is not a state file.
-pub(crate) fn must_be_ours(path: &Path) -> Result<(), OpenFault> {
+pub fn must_be_ours(path: &Path) -> Result<(), OpenFault> {
     match header(path)? {
         Header::Ours => Ok(()),
         Header::Missing => Err(OpenFault::File(path.to_owned(), ErrorKind::NotFound.into())),
@@ -258,7 +258,7 @@ pub(crate) fn must_be_ours(path: &Path) -> Result<(), OpenFault> {
 ///
 /// # Errors
 /// There is no key, or it belongs to another file.
-pub(crate) fn prove(connection: &Connection, settings: &StateSettings) -> Result<(), OpenFault> {
+pub fn prove(connection: &Connection, settings: &StateSettings) -> Result<(), OpenFault> {
     match hash_key::read(&settings.hash_key)? {
         Some(secret) => prove_key(connection, settings, &Keys::new(&secret)),
         None => Err(key_missing(settings)),
@@ -269,7 +269,7 @@ pub(crate) fn prove(connection: &Connection, settings: &StateSettings) -> Result
 ///
 /// # Errors
 /// The file has a later schema, or cannot be read.
-pub(crate) fn is_current(connection: &Connection, path: &Path) -> Result<bool, OpenFault> {
+pub fn is_current(connection: &Connection, path: &Path) -> Result<bool, OpenFault> {
     let found = schema(connection).map_err(|error| damaged(path, &error))?;
     Ok(check_known(path, found)? == found)
 }

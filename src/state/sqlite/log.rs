@@ -5,7 +5,7 @@
 //! checkpoints these between two commits, because the log restarts only when no page is left.
 
 use super::{file, shared::Shared};
-use crate::state::OpenFault;
+use crate::OpenFault;
 use rusqlite::Connection;
 use std::{
     fs::File,

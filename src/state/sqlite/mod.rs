@@ -8,9 +8,9 @@
 //! Invariant: a change that was answered as done survives `kill -9` and loss of power; a failed change has no effect.
 
 mod blocks;
-pub(crate) mod clock;
+pub mod clock;
 mod cursors;
-pub(crate) mod file;
+pub mod file;
 mod kept_clock;
 mod log;
 mod read;
@@ -31,8 +31,8 @@ use super::{
     rows::BoundPsu,
     rules::Table,
 };
-use crate::clock::Timestamp;
 use log::Log;
+use portvakt_base::clock::Timestamp;
 use shared::Shared;
 use std::{
     sync::{

@@ -1,10 +1,8 @@
 //! Reading the file, off the async workers: the lookup of a PSU, and every block of a TPP.
 
 use super::{file, rows, shared::Shared};
-use crate::{
-    clock::BootTime,
-    state::{Dated, PsuHash, Unavailable, lock::lock, rows::BoundPsu},
-};
+use crate::{Dated, PsuHash, Unavailable, lock::lock, rows::BoundPsu};
+use portvakt_base::clock::BootTime;
 use rusqlite::Connection;
 use std::{
     path::Path,
@@ -89,7 +87,7 @@ fn read(connection: &Connection, psu: PsuHash) -> rusqlite::Result<Option<BoundP
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::{StateSettings, engine::Engine, sqlite::Sqlite};
+    use crate::{StateSettings, engine::Engine, sqlite::Sqlite};
 
     /// SCA-13: a question that waited for its turn has an answer of its turn. As of the question, the answers of a busy machine would be too
     /// old before they come.

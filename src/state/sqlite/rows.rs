@@ -7,16 +7,14 @@ use super::{
     time::{seconds, timestamp},
 };
 use crate::{
-    clock::Timestamp,
-    interface::TppId,
-    state::{
-        Accounts, Consent, Context, CorporateHash, Hash, ListHash, Origin, Psu, PsuHash, QuotaHash,
-        RequestHash, Session, TokenHash,
-        hash::{OfList, OfPsu, OfQuota, OfRequest, OfToken},
-        rows::{BoundPsu, ChangedRow, ListRow, RowKey, Rows, TokenRow},
-        rules::Calls,
-    },
+    Accounts, Consent, Context, CorporateHash, Hash, ListHash, Origin, Psu, PsuHash, QuotaHash,
+    RequestHash, Session, TokenHash,
+    hash::{OfList, OfPsu, OfQuota, OfRequest, OfToken},
+    rows::{BoundPsu, ChangedRow, ListRow, RowKey, Rows, TokenRow},
+    rules::Calls,
 };
+use portvakt_base::clock::Timestamp;
+use portvakt_interface::TppId;
 use rusqlite::{Connection, OptionalExtension, Result};
 use std::sync::Arc;
 

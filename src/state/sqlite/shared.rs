@@ -1,7 +1,7 @@
 //! The state that the threads of a store share.
 
 use super::{cursors::Sweep, file::Identity, kept_clock::KeptClock};
-use crate::state::{Counters, process::Process};
+use crate::{Counters, process::Process};
 use std::sync::{Arc, Mutex, atomic::AtomicBool};
 
 /// Shared by the threads.

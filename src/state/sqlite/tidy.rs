@@ -5,10 +5,8 @@
 //! not here: when a row expires (`rules/expiry.rs`).
 
 use super::{cursors::Cursor, shared::Shared, time::seconds};
-use crate::{
-    clock::Timestamp,
-    state::{lock::lock, rules::Table},
-};
+use crate::{lock::lock, rules::Table};
+use portvakt_base::clock::Timestamp;
 use rusqlite::Connection;
 
 /// The maximum number of rows of each table in one step of a full sweep.

@@ -1,6 +1,6 @@
 //! Times in the form of SQLite.
 
-use crate::clock::Timestamp;
+use portvakt_base::clock::Timestamp;
 
 /// A time for SQLite.
 pub(super) fn seconds(at: Timestamp) -> i64 {

@@ -9,10 +9,8 @@ use super::{
     shared::Shared,
     writer::{Job, Writer},
 };
-use crate::{
-    clock::BootTime,
-    state::{OpenFault, PsuHash, QuotaHash, lock::lock},
-};
+use crate::{OpenFault, PsuHash, QuotaHash, lock::lock};
+use portvakt_base::clock::BootTime;
 use rusqlite::{Connection, OptionalExtension};
 use std::{
     sync::{

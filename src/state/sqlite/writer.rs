@@ -8,15 +8,13 @@ use super::{
     tidy::{self, Step},
 };
 use crate::{
-    clock::{Stopwatch, Timestamp},
-    state::{
-        OpenFault, Unavailable,
-        change::{self, BATCH, Change, QueuedChange},
-        lock::lock,
-        rows::{Rows, UsedUp},
-        rules::Table,
-    },
+    OpenFault, Unavailable,
+    change::{self, BATCH, Change, QueuedChange},
+    lock::lock,
+    rows::{Rows, UsedUp},
+    rules::Table,
 };
+use portvakt_base::clock::{Stopwatch, Timestamp};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::{
     sync::{Arc, atomic::Ordering},

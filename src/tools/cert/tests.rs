@@ -8,11 +8,9 @@
 )]
 
 use super::{CertArgs, CertFault, run};
-use crate::{
-    clock::Timestamp,
-    development_pki::{Ca, CaSpec, Extension, Key, KeyUsagePurpose, LeafSpec, QcType},
-};
+use crate::clock::Timestamp;
 use clap::Parser;
+use portvakt_development_pki::{Ca, CaSpec, Extension, Key, KeyUsagePurpose, LeafSpec, QcType};
 use std::{fs, process::ExitCode, sync::LazyLock};
 use tempfile::TempDir;
 

@@ -9,11 +9,11 @@
 use super::{ExplainArgs, ExplainFault, run};
 use crate::{
     clock::Timestamp,
-    development_pki as pki,
     interface::Reason,
     tools::tpp::{SignOptions, SignedRequest, TppIdentity, Unsigned, sign},
 };
 use clap::Parser;
+use portvakt_development_pki as pki;
 use std::{fs, path::PathBuf, process::ExitCode, sync::LazyLock};
 use tempfile::TempDir;
 

@@ -7,12 +7,12 @@
 )]
 
 use super::{SignOptions, TppCommand, TppFault, TppIdentity, Unsigned, run, sign};
-use crate::development_pki::{Ca, CaSpec, Issued, Key, LeafSpec};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use clap::Parser;
 use openssl::hash::MessageDigest;
 use openssl::sign::Verifier;
 use openssl::x509::X509;
+use portvakt_development_pki::{Ca, CaSpec, Issued, Key, LeafSpec};
 use std::process::ExitCode;
 use std::sync::LazyLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

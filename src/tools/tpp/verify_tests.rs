@@ -7,8 +7,8 @@
 )]
 
 use super::{SignOptions, SignedRequest, TppCommand, TppFault, TppIdentity, Unsigned, run, sign};
-use crate::development_pki::{Ca, CaSpec, Issued, LeafSpec};
 use clap::Parser;
+use portvakt_development_pki::{Ca, CaSpec, Issued, LeafSpec};
 use std::process::ExitCode;
 use std::sync::LazyLock;
 use std::time::{Duration, UNIX_EPOCH};

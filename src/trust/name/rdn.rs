@@ -1,7 +1,7 @@
 //! The parts of a name: RDNs, and the attributes of each RDN.
 
 use super::{fault::NameFault, kind, value::AttributeValue};
-use crate::trust::der::{self, Element, tag};
+use crate::der::{self, Element, tag};
 use std::{borrow::Cow, fmt};
 
 /// A relative distinguished name: a sorted set of attributes, so that their order in the text does not matter.

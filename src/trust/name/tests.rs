@@ -364,7 +364,7 @@ fn what_is_not_a_name_in_der_is_refused() {
 fn sig_4_real_issuers_match_in_every_spelling_and_no_other() {
     let path = concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../shared/data/issuer-names.json"
+        "/../../../shared/data/issuer-names.json"
     );
     let Ok(file) = std::fs::read(path) else {
         println!("skipped: no ../shared/data/issuer-names.json beside the project");

@@ -8,7 +8,7 @@ use super::fault::NameMismatch;
 use super::kind;
 use super::rdn::{Attribute, Rdn};
 use super::value::AttributeValue;
-use crate::trust::der::Element;
+use crate::der::Element;
 
 /// The offset in bytes at which the text is not a name, and the expected syntax there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use crate::trust::der::{Element, tag};
+use crate::der::{Element, tag};
 
 /// An attribute's value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

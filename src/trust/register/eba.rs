@@ -5,7 +5,9 @@
 //! one entity at a time is in memory, and agents, 98 of 100 entities, are dropped. Zip archives are not read.
 
 use super::{begin, listing::EbaListing};
-use crate::{clock::Timestamp, interface::TppId, trust::Roles};
+use crate::Roles;
+use portvakt_base::clock::Timestamp;
+use portvakt_interface::TppId;
 use serde::{
     Deserialize, Deserializer,
     de::{self, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor},

@@ -1,6 +1,6 @@
 //! The authorisation of a TPP in the EBA's register.
 
-use crate::trust::Roles;
+use crate::Roles;
 
 /// The authorisation of one TPP in the EBA's register.
 ///

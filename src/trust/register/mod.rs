@@ -17,11 +17,9 @@ pub use eba::EbaFault;
 pub use listing::EbaListing;
 
 use super::Roles;
-use crate::{
-    clock::Timestamp,
-    interface::{Forbidden, ForbiddenTpp, Permitted, PermittedTpp, Registered, TppId},
-};
 use eba::EbaExport;
+use portvakt_base::clock::Timestamp;
+use portvakt_interface::{Forbidden, ForbiddenTpp, Permitted, PermittedTpp, Registered, TppId};
 use std::{
     collections::HashSet,
     io::BufRead,
@@ -230,7 +228,7 @@ impl Registers {
     }
 
     /// Counts a request that passed although the file exceeds its maximum age.
-    pub(crate) fn pass_stale(&self) {
+    pub fn pass_stale(&self) {
         self.passed_stale.fetch_add(1, Ordering::Relaxed);
     }
 

@@ -350,7 +350,7 @@ fn a_register_is_as_old_as_its_latest_entry_says() {
 #[test]
 #[ignore = "it measures"]
 fn a_file_of_258_000_entities() {
-    use crate::clock::Stopwatch;
+    use portvakt_base::clock::Stopwatch;
     use std::io::{BufReader, Write};
 
     let mut file = tempfile::NamedTempFile::new().unwrap();

@@ -5,7 +5,7 @@ use super::{
     ocsp::{Response, Status},
     sources::ChainSources,
 };
-use crate::clock::Timestamp;
+use portvakt_base::clock::Timestamp;
 use std::time::Duration;
 
 /// The answer of a source.

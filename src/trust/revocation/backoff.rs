@@ -1,6 +1,6 @@
 //! The backoff of an address or a source after failures.
 
-use crate::clock::Timestamp;
+use portvakt_base::clock::Timestamp;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The backoff after the first failure, in seconds; each further failure doubles it.

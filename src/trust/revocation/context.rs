@@ -1,7 +1,7 @@
 //! The shared objects that the thread uses to ask sources.
 
 use super::{cache::SourceCache, counters::Counters, disk::DiskThread, fetch::Fetcher};
-use crate::clock::Clock;
+use portvakt_base::clock::Clock;
 use std::sync::Arc;
 
 /// The shared objects that the thread uses.

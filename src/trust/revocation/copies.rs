@@ -6,7 +6,7 @@
 //! that does this, because a disk may hang.
 
 use super::{SourceFault, fetch::MOST_BYTES as LARGEST};
-use crate::private_file;
+use portvakt_base::private_file;
 use std::{
     ffi::OsStr,
     fs::{self, File},

@@ -1,8 +1,8 @@
 //! The counters of the revocation check, for telemetry.
 
 use super::SourceFault;
-use crate::clock::Timestamp;
 use arc_swap::ArcSwap;
+use portvakt_base::clock::Timestamp;
 use std::{
     collections::BTreeMap,
     sync::{

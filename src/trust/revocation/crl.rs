@@ -5,11 +5,9 @@
 //! complete. A [`Crl`] holds a sorted table of serial numbers, so that a lookup parses nothing.
 
 use super::{SourceFault, algorithm};
-use crate::{
-    clock::Timestamp,
-    trust::der::{Element, tag},
-};
+use crate::der::{Element, tag};
 use openssl::x509::{X509, X509Crl, X509KeyUsage, X509Ref};
+use portvakt_base::clock::Timestamp;
 use std::{cmp::Ordering, sync::Arc};
 use x509_parser::{
     extensions::X509Extension,
@@ -58,7 +56,7 @@ pub(super) struct Signers {
 }
 
 /// The certification path of a CA's other key: DER, the anchor last.
-pub(in crate::trust) type Chain = Arc<[Vec<u8>]>;
+pub(crate) type Chain = Arc<[Vec<u8>]>;
 
 impl Signers {
     pub(super) fn new(issuer: Arc<[u8]>, others: Vec<Chain>) -> Self {

@@ -10,7 +10,7 @@ use super::{
     priority::step_back,
     source::{Source, ask::AskOutcome},
 };
-use crate::clock::Timestamp;
+use portvakt_base::clock::Timestamp;
 use std::{io, sync::Arc, time::Duration};
 use tokio::sync::{mpsc, watch};
 

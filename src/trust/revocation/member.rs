@@ -3,7 +3,7 @@
 //! caIssuers is ignored (CRT-11). So are distribution points with reasons or a cRLIssuer, because their CRLs would be refused.
 
 use super::{SourceFault, crl::Scope, crl::names_of, fetch::SourceUrl};
-use crate::trust::der::{Element, tag};
+use crate::der::{Element, tag};
 use x509_parser::{
     certificate::X509Certificate,
     der_parser::{Oid, oid},

@@ -56,15 +56,14 @@ mod counters;
 pub use counters::Counters;
 pub use fault::SourceFault;
 pub use fetch::SourceUrl;
-pub(crate) use network::is_public;
+pub use network::is_public;
 pub use network::{InvalidNetwork, Network};
 pub use settings::{IssuerAddresses, RevocationSettings};
 pub use status::RevocationStatus;
 
-pub(crate) use sources::ChainSources;
+pub use sources::ChainSources;
 
 use super::Validity;
-use crate::clock::{Clock, Timestamp};
 use cache::SourceCache;
 use context::EngineContext;
 use crl::Crl;
@@ -72,6 +71,7 @@ use disk::DiskThread;
 use engine::Engine;
 use fetch::Fetcher;
 use openssl::x509::{X509, X509Ref};
+use portvakt_base::clock::{Clock, Timestamp};
 use std::{
     io,
     path::Path,
@@ -186,7 +186,7 @@ impl Revocation {
 
     /// The revocation status of a chain. If a source has never answered, or none can tell the status, asks the sources and waits for at
     /// most two seconds.
-    pub(crate) async fn judge(&self, sources: &ChainSources, now: Timestamp) -> RevocationStatus {
+    pub async fn judge(&self, sources: &ChainSources, now: Timestamp) -> RevocationStatus {
         match self.standing(sources, now) {
             RevocationStatus::Unknown { .. } | RevocationStatus::Awaited { .. } => {
                 self.ask(sources, now).await

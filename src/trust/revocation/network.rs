@@ -103,7 +103,7 @@ pub(super) fn may_be_called(address: IpAddr, also: &[Network]) -> bool {
 }
 
 /// Whether an address is public. An IPv4-mapped IPv6 address counts as IPv4.
-pub(crate) fn is_public(address: IpAddr) -> bool {
+pub fn is_public(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => is_public_v4(address),
         IpAddr::V6(address) => is_public_v6(address),

@@ -7,11 +7,8 @@
 
 use super::{SourceFault, algorithm, crl::certificate as read_certificate};
 use crate::{
-    clock::Timestamp,
-    trust::{
-        Validity,
-        der::{Element, tag},
-    },
+    Validity,
+    der::{Element, tag},
 };
 use openssl::{
     error::ErrorStack,
@@ -27,6 +24,7 @@ use openssl::{
         verify::{X509VerifyFlags, X509VerifyParam},
     },
 };
+use portvakt_base::clock::Timestamp;
 use std::time::Duration;
 use x509_parser::{
     certificate::X509Certificate,
@@ -246,7 +244,7 @@ fn signer(
 fn only(issuer: &X509Ref, now: Timestamp) -> Result<X509Store, ErrorStack> {
     let mut parameters = X509VerifyParam::new()?;
     parameters.set_flags(X509VerifyFlags::PARTIAL_CHAIN)?;
-    parameters.set_auth_level(crate::trust::path::SECURITY_LEVEL);
+    parameters.set_auth_level(crate::path::SECURITY_LEVEL);
     parameters.set_time(i64::try_from(now.unix()).unwrap_or(i64::MAX));
     let mut store = X509StoreBuilder::new()?;
     store.set_param(&parameters)?;

@@ -12,8 +12,8 @@ use super::{
     fetch::SourceUrl,
     question::{Key, Question},
 };
-use crate::clock::Timestamp;
 use arc_swap::ArcSwapOption;
+use portvakt_base::clock::Timestamp;
 use std::{
     sync::{
         Arc,

@@ -10,12 +10,12 @@ use super::{
     ocsp::Status,
     source::{NoAnswer, Source},
 };
-use crate::clock::Timestamp;
+use portvakt_base::clock::Timestamp;
 use std::{sync::Arc, time::Duration};
 
 /// The revocation sources of each member of a chain, the end-entity certificate first; the anchor has none.
 #[derive(Debug)]
-pub(crate) struct ChainSources(pub(super) Box<[MemberSources]>);
+pub struct ChainSources(pub(super) Box<[MemberSources]>);
 
 /// The revocation sources of one member of a chain.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! The revocation status of a chain.
 
-use crate::clock::Timestamp;
+use portvakt_base::clock::Timestamp;
 
 /// The revocation status of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub enum RevocationStatus {
 
 impl RevocationStatus {
     /// The worse status of two chains: revoked before awaited, awaited before unknown; `self` if both rank equal.
-    pub(crate) const fn worse(self, other: Self) -> Self {
+    pub const fn worse(self, other: Self) -> Self {
         if other.rank() > self.rank() {
             other
         } else {

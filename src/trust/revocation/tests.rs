@@ -9,8 +9,9 @@
 )]
 
 use super::{Revocation, RevocationSettings, RevocationStatus};
-use crate::{clock::Timestamp, trust::Anchors};
+use crate::Anchors;
 use openssl::x509::X509;
+use portvakt_base::clock::Timestamp;
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -49,7 +50,7 @@ const POINTS: &str = "the list's distribution point is named relative to its iss
 
 /// The suite's folder, from .ci/pkits.sh, which fetches it once. On CI it must be there.
 fn folder() -> Option<PathBuf> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join(".ci/pkits.sh");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.ci/pkits.sh");
     let asked = Command::new(script).output().unwrap();
     if asked.status.success() {
         let folder = String::from_utf8(asked.stdout).unwrap();

@@ -22,7 +22,10 @@ struct Module {
 /// The pairs (importing file, imported file), without tests.
 pub(super) fn imports(files: &Files) -> BTreeSet<(String, String)> {
     let mut modules = Vec::new();
-    read(files, "lib.rs", None, &mut modules);
+    let root = ["lib.rs", "main.rs"]
+        .into_iter()
+        .find(|root| files.contains_key(*root));
+    read(files, root.expect("a crate has a root"), None, &mut modules);
     let mut found = BTreeSet::new();
     for (index, module) in modules.iter().enumerate() {
         for path in &module.paths {
@@ -60,7 +63,11 @@ fn read(files: &Files, file: &str, parent: Option<usize>, modules: &mut Vec<Modu
         names: uses.iter().cloned().collect(),
         paths: Vec::new(),
     });
-    let folder = match file.strip_suffix("mod.rs").or(file.strip_suffix("lib.rs")) {
+    let folder = match file
+        .strip_suffix("mod.rs")
+        .or(file.strip_suffix("lib.rs"))
+        .or(file.strip_suffix("main.rs"))
+    {
         Some(folder) => folder.to_owned(),
         None => format!("{}/", file.trim_end_matches(".rs")),
     };

@@ -52,7 +52,7 @@ pub(crate) use h2::{
     Manner, connect as connect_h2, connector as h2_connector, converse, exchange_as, exchange_by,
 };
 pub(crate) use judge::{Passage, accepted, check_error, needs_sca, refused};
-pub(crate) use portvakt::development_pki as pki;
+pub(crate) use portvakt_development_pki as pki;
 pub(crate) use postgres::{
     Lost, Postgres, Proxy, command as postgres_command, postgres, programs as postgres_programs,
     write_of_owner,

@@ -170,7 +170,7 @@ fn certificates() -> Vec<Arc<Tpp>> {
         issued(|spec| spec.not_before = datetime!(2040-01-01 0:00 UTC)),
         issued(|spec| spec.qc_type = Some(QcType::Esign)),
         issued(|spec| (spec.qc_type, spec.roles) = (Some(QcType::Web), None)),
-        issued(|spec| spec.key = portvakt::development_pki::Key::RsaPem(rsa_key(1024))),
+        issued(|spec| spec.key = portvakt_development_pki::Key::RsaPem(rsa_key(1024))),
         Arc::clone(breach::untrusted()),
     ]
 }

@@ -17,7 +17,7 @@
 mod tests;
 
 use super::trim;
-use crate::interface::{character::OddCharacter, operations::Environment};
+use crate::{character::OddCharacter, operations::Environment};
 use http::HeaderValue;
 use percent_encoding::percent_decode;
 use std::{
@@ -346,7 +346,7 @@ fn split_authority(rest: &str) -> (&str, Option<&str>) {
 }
 
 /// The host and the text after its colon; the colons of an IPv6 address are inside brackets.
-pub(crate) fn split_port(authority: &str) -> (&str, Option<&str>) {
+pub fn split_port(authority: &str) -> (&str, Option<&str>) {
     let at = memchr::memrchr(b':', authority.as_bytes());
     match at.and_then(|at| authority.split_at_checked(at)) {
         Some((host, port)) if !port.contains(']') => (host, port.strip_prefix(':')),

@@ -5,7 +5,7 @@
 //! of an unknown parameter only if it consists of letters.
 
 use super::parameter::{MAX_LISTED, PARAMETERS};
-use crate::interface::{character::OddCharacter, headers::white_space::trim, token::is_token_byte};
+use crate::{character::OddCharacter, headers::white_space::trim, token::is_token_byte};
 use memchr::memmem;
 
 /// Parameters that drafts and other versions of HTTP signatures have. No attribute of a distinguished name has such a name, so that each
@@ -335,7 +335,7 @@ fn list_fault(list: &[u8]) -> Option<SignatureFault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interface::headers::signature::Signature;
+    use crate::headers::signature::Signature;
 
     /// The sentence about a header that is refused, and about one that hides a parameter in keyId.
     fn said(text: &str) -> String {

@@ -1,7 +1,7 @@
 //! PAY-3 to PAY-13, one table per rule.
 
 use super::*;
-use crate::interface::Code;
+use crate::Code;
 
 const B: Schema = Schema::CrossBorderPayment;
 

@@ -50,7 +50,7 @@ fn wrong_of(body: &[u8], schema: Schema, members: &[Member]) -> Vec<String> {
     let faults = check(body, schema, members, today(), &Ibans::default());
     let faults = faults.err().unwrap_or_default();
     let shown = |fault: &Fault| match &fault.place {
-        crate::interface::FaultPlace::Member(path) => format!("{path}: {}", fault.text),
+        crate::FaultPlace::Member(path) => format!("{path}: {}", fault.text),
         _ => format!("{}: {}", fault.reason.slug(), fault.text),
     };
     faults.iter().map(shown).collect()

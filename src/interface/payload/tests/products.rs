@@ -1,7 +1,7 @@
 //! Products that a deployment configures: their own members, and those of the interface that they list.
 
 use super::*;
-use crate::interface::operations::MemberKind;
+use crate::operations::MemberKind;
 
 fn member(name: &str, required: bool, kind: MemberKind) -> Member {
     Member {

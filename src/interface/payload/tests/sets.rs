@@ -22,7 +22,7 @@ fn one_of<'a>(text: &'a str, member: &str) -> &'a str {
 
 /// The text of the interface.
 fn interface() -> Option<String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/spec/interface.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/spec/interface.md");
     fs::read_to_string(path).ok()
 }
 

@@ -13,7 +13,7 @@ use crate::core::customer::{Account, Customer};
 use crate::core::operations::Answer;
 use crate::core::operations::tests::{TPP, ask, tpp};
 use crate::core::seed::WITH_AGREEMENT;
-use portvakt::clock::{Clock, Timestamp};
+use portvakt_base::clock::{Clock, Timestamp};
 use serde_json::{Value, json};
 use uuid::Uuid;
 

@@ -4,7 +4,7 @@ use super::{assert_double_entry, open};
 use crate::core::bank::{Bank, BankFault};
 use crate::core::payment::order::Ordered;
 use crate::core::payment::{CROSS_BORDER, DOMESTIC, INSTANT, Payment, Status};
-use portvakt::clock::Timestamp;
+use portvakt_base::clock::Timestamp;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Malformed texts and names: the parser does not panic, and is fast.
 
 use super::{BMP, C, CN, EMAIL, IA5, O, PRINTABLE, UTF8, check, der, first_authority};
-use crate::trust::name::{MAX_TEXT, Name};
+use crate::name::{MAX_TEXT, Name};
 
 #[test]
 fn a_text_of_nothing_but_trouble_ends_quickly() {

@@ -1,21 +1,19 @@
 //! Asking a source: its copy on disk first, then its address. Checks whether the answer counts.
 
 use super::Source;
-use crate::{
-    clock::Timestamp,
-    trust::revocation::{
-        SourceFault,
-        answer::SourceAnswer,
-        cache::SourceCache,
-        context::EngineContext,
-        copies::DiskCopy,
-        crl::{Crl, certificate as read_certificate},
-        disk::DiskThread,
-        fetch::Fetcher,
-        ocsp::{self, Status},
-        question::Question,
-    },
+use crate::revocation::{
+    SourceFault,
+    answer::SourceAnswer,
+    cache::SourceCache,
+    context::EngineContext,
+    copies::DiskCopy,
+    crl::{Crl, certificate as read_certificate},
+    disk::DiskThread,
+    fetch::Fetcher,
+    ocsp::{self, Status},
+    question::Question,
 };
+use portvakt_base::clock::Timestamp;
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
@@ -27,7 +25,7 @@ const REFRESH_AT_MOST: u64 = 3_600;
 
 /// The result of asking a source.
 #[derive(Debug)]
-pub(in crate::trust::revocation) enum AskOutcome {
+pub(in crate::revocation) enum AskOutcome {
     /// The answer was fetched and may be copied to disk.
     Fetched(DiskCopy),
     /// The answer was fetched, and the responder does not know the certificate.
@@ -39,7 +37,7 @@ pub(in crate::trust::revocation) enum AskOutcome {
 impl Source {
     /// Asks the source and stores its answer. [`Source::take`] must have returned true. If there is no answer yet, a copy on disk is read first:
     /// it is verified like a fetched answer, and the fetch follows at the next tick.
-    pub(in crate::trust::revocation) async fn ask(
+    pub(in crate::revocation) async fn ask(
         &self,
         work: &EngineContext,
         now: Timestamp,

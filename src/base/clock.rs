@@ -208,8 +208,7 @@ impl BootTime {
     }
 
     /// The moment that much earlier.
-    #[cfg(test)]
-    pub(crate) const fn before(self, time: Duration) -> Self {
+    pub const fn before(self, time: Duration) -> Self {
         Self(self.0.saturating_sub(time))
     }
 }

@@ -15,6 +15,20 @@
 //! process that hears of no changes for a second, because it stood still or the database does not answer, answers nothing from memory
 //! ([`AsOf`], docs/scaling.md). Deliberately not here: the permissions that follow from a stored fact, which admission decides, and the time,
 //! which the caller always gives.
+//!
+//! The state knows no certificate, no request and no proxy: it gets names, hashes and the time as values.
+//!
+//! ```compile_fail,E0432
+//! use portvakt_trust::Certificate;
+//! ```
+//!
+//! ```compile_fail,E0432
+//! use portvakt::admission::Snapshot;
+//! ```
+//!
+//! ```compile_fail,E0432
+//! use pingora::Error;
+//! ```
 
 // Requests, answers, and the facts about a PSU.
 mod block_calls;
@@ -48,8 +62,8 @@ mod request_ids;
 mod any_engine;
 mod engine;
 mod hash_key;
-pub(crate) mod postgres;
-pub(crate) mod sqlite;
+pub mod postgres;
+pub mod sqlite;
 #[cfg(feature = "sandbox")]
 mod volatile;
 
@@ -79,9 +93,10 @@ pub use verbs::{
 pub use volatile::VolatileTables;
 pub use word::{Claimed, Confirmable, CoreWord, Known, Named};
 
-use crate::{clock::Timestamp, interface::headers::PsuId};
 use any_engine::AnyEngine;
 use engine::Engine;
+use portvakt_base::clock::Timestamp;
+use portvakt_interface::headers::PsuId;
 use postgres::Postgres;
 use process::Process;
 use request_ids::IdClaim;

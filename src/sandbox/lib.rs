@@ -2,9 +2,15 @@
 //!
 //! Invariant: the program uses the gateway's library only as an outsider could, and no deployed gateway contains it. Deliberately
 //! not here: any decision on a request.
+//!
+//! A request reaches the gateway by the network alone; the proxy is unknown here:
+//!
+//! ```compile_fail,E0432
+//! use pingora::Error;
+//! ```
 
 use clap::{Parser, Subcommand};
-use portvakt::terminal::complain;
+use portvakt_base::terminal::complain;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use time::OffsetDateTime;
@@ -46,7 +52,8 @@ enum Command {
     Demo(demo::DemoArgs),
 }
 
-fn main() -> ExitCode {
+/// Runs the program.
+pub fn run() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Pki { out, force } => mint::run(&out, force, OffsetDateTime::now_utc()),
         Command::Core(args) => core::run(&args),

@@ -3,7 +3,6 @@
 //! Invariants: reading refuses a file that others may read or that the group may change; a new file is complete and durable, or
 //! absent; only [`replace`] overwrites a file. Deliberately not here: the content of the files.
 
-use aws_lc_rs::rand;
 use rustix::{fs::OFlags, io::Errno};
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
@@ -11,6 +10,7 @@ use std::{
     os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
 };
+use uuid::Uuid;
 
 /// The bits of a mode that grant access to group and others.
 const OTHERS: u32 = 0o077;
@@ -157,7 +157,7 @@ pub fn try_make(path: &Path) -> io::Result<()> {
             Err(error) => return Err(error),
         }
     }
-    let own = name_beside(&existing.join(".portvakt-check"))?;
+    let own = name_beside(&existing.join(".portvakt-check"));
     if existing == folder {
         create(&own)?;
         return fs::remove_file(&own);
@@ -227,7 +227,7 @@ pub fn folder_of(path: &Path) -> &Path {
 
 /// Writes a temporary file in the folder of `path`; durable on return.
 fn write_beside(path: &Path, content: &[u8]) -> io::Result<PathBuf> {
-    let beside = name_beside(path)?;
+    let beside = name_beside(path);
     let mut file = create(&beside)?;
     let written = file.write_all(content).and_then(|()| file.sync_all());
     if let Err(error) = written {
@@ -238,12 +238,10 @@ fn write_beside(path: &Path, content: &[u8]) -> io::Result<PathBuf> {
 }
 
 /// The path with a random suffix.
-fn name_beside(path: &Path) -> io::Result<PathBuf> {
-    let mut random = [0; 8];
-    rand::fill(&mut random).map_err(|_| io::Error::other("no random numbers are available"))?;
+fn name_beside(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{:016x}", u64::from_be_bytes(random)));
-    Ok(PathBuf::from(name))
+    name.push(format!(".{}", Uuid::new_v4().simple()));
+    PathBuf::from(name)
 }
 
 #[cfg(test)]

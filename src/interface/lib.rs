@@ -1,6 +1,23 @@
 //! The interface as data and pure rules: its operations, the form of a request, and the answer to each breach.
 //!
-//! Nothing here does I/O, reads a clock or depends on the proxy; every function can be tested with a value.
+//! Nothing here does I/O, reads a clock or depends on the proxy; every function can be tested with a value. It knows no certificate, no
+//! state and no runtime:
+//!
+//! ```compile_fail,E0432
+//! use portvakt_trust::Trust;
+//! ```
+//!
+//! ```compile_fail,E0432
+//! use portvakt_state::StateStore;
+//! ```
+//!
+//! ```compile_fail,E0432
+//! use tokio::net::TcpStream;
+//! ```
+//!
+//! ```compile_fail,E0432
+//! use pingora::Error;
+//! ```
 
 // The closed vocabulary of error codes.
 pub mod code;
@@ -23,7 +40,7 @@ pub mod tpp_id;
 pub mod base64_fault;
 pub mod character;
 // Tokens of HTTP.
-pub(crate) mod token;
+pub mod token;
 // Names that some servers read as other names.
 pub mod fold;
 // Days as queries and bodies write them.

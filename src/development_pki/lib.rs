@@ -1,9 +1,23 @@
 //! The development PKI: certificate authorities, eIDAS leaf certificates and TLS server certificates, generated on demand.
 //!
 //! Invariant: a certificate contains exactly the values of its specification, valid or not, so that a test can change one fact at
-//! a time. The sandbox, tests and benchmarks use this module; a gateway built without the feature `sandbox` does not contain it.
+//! a time. The sandbox, tests and benchmarks use this crate; no program that is deployed contains it.
 //! Deliberately not here: files and folders (`mint` writes those), SHA-1 signatures (rcgen has none), certificates for any real
 //! use.
+//!
+//! It knows nothing of Portvakt, so that unit tests of every crate can use it, and what they test cannot be what made the certificate:
+//!
+//! ```compile_fail,E0432
+//! use portvakt_base::clock;
+//! ```
+//!
+//! ```compile_fail,E0432
+//! use portvakt_interface::TppId;
+//! ```
+//!
+//! ```compile_fail,E0432
+//! use portvakt_trust::Trust;
+//! ```
 
 mod der;
 mod spec;

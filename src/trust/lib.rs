@@ -2,6 +2,20 @@
 //!
 //! The cache holds only facts that do not change: the certificate's content and its chain. Admission judges validity and roles at every
 //! request (CRT-12).
+//!
+//! Trust knows no state, no request and no proxy; what a certificate may do at an operation is not judged here:
+//!
+//! ```compile_fail,E0432
+//! use portvakt_state::StateStore;
+//! ```
+//!
+//! ```compile_fail,E0432
+//! use portvakt::admission::Snapshot;
+//! ```
+//!
+//! ```compile_fail,E0432
+//! use pingora::Error;
+//! ```
 
 // From a header's bytes to DER (CRT-1).
 pub mod decode;
@@ -26,7 +40,7 @@ mod validity;
 
 // Chains to a trust anchor (CRT-2, CRT-10), and OpenSSL's part in building them.
 pub mod chain;
-pub(crate) mod path;
+pub mod path;
 // Certification paths over several issuers of the same name (CRT-2).
 mod search;
 
@@ -37,7 +51,7 @@ pub mod revocation;
 pub mod register;
 
 // The rules for a parsed certificate, one function each.
-pub(crate) mod judgement;
+pub mod judgement;
 
 // The anchors and settings by which certificates are judged.
 mod criteria;
@@ -66,7 +80,7 @@ pub use certificate::Certificate;
 pub use chain::Anchors;
 pub use distinguished::NotDer;
 pub use fault::{CertificateFault, Member, PathFault};
-pub(crate) use path::{end_of, validity_of};
+pub use path::{end_of, validity_of};
 pub use qc::CertificateTypes;
 pub use qwac::{ClientChain, Qwac};
 pub use register::Registers;
@@ -75,11 +89,11 @@ pub use roles::Roles;
 pub use tolerance::{CertificatePolicy, Tolerated};
 pub use validity::Validity;
 
-use crate::clock::Timestamp;
 use cache::CertificateCache;
 use criteria::CertificateCriteria;
 use digests::Digest;
 use moka::sync::Cache;
+use portvakt_base::clock::Timestamp;
 use std::sync::Arc;
 
 /// The longest TPP-Signature-Certificate, in bytes (HTTP-9). A chain of four certificates takes half of it.

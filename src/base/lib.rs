@@ -1,0 +1,18 @@
+//! What every crate of Portvakt may use: time as a value, private files, and the one writer to a terminal.
+//!
+//! It knows nothing of the interface, of TLS or of HTTP, and what only one other crate needs does not belong here:
+//!
+//! ```compile_fail,E0432
+//! use portvakt_interface::TppId;
+//! ```
+//!
+//! ```compile_fail,E0432
+//! use rustls::ServerConfig;
+//! ```
+
+// Time as a value; the only module that reads the machine's clocks.
+pub mod clock;
+// Files of keys and of state, readable by their owner only.
+pub mod private_file;
+// The standard streams, escaped.
+pub mod terminal;

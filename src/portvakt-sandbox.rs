@@ -1,0 +1,7 @@
+//! The program `portvakt-sandbox`; its crate does the work.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    portvakt_sandbox::run()
+}
