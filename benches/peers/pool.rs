@@ -9,7 +9,7 @@ use aws_lc_rs::{
     signature::{KeyPair as _, RSA_PKCS1_SHA256},
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
-use portvakt::tools::tpp::TppIdentity;
+use portvakt::{interface::headers, tools::tpp::TppIdentity};
 use sha2::{Digest, Sha256};
 use std::{
     fs,
@@ -110,15 +110,6 @@ pub fn payment_body() -> String {
     )
 }
 
-/// The headers that are signed if present, in this order.
-const SIGNED: [&str; 5] = [
-    "Date",
-    "Digest",
-    "X-Request-ID",
-    "PSU-ID",
-    "TPP-Redirect-URI",
-];
-
 impl Pool {
     /// Signs this number of requests on all cores.
     pub fn sign(signer: &Signer, call: &Call, count: usize, date: SystemTime) -> Self {
@@ -146,7 +137,8 @@ impl Pool {
             signer.certificate.clone(),
         ));
         let has = |name: &str| name == "X-Request-ID" || find(&shared, name).is_some();
-        let names: Vec<&str> = SIGNED.into_iter().filter(|name| has(name)).collect();
+        let signed = headers::SIGNED.map(|header| header.written);
+        let names: Vec<&str> = signed.into_iter().filter(|name| has(name)).collect();
         let listed = names.join(" ").to_lowercase();
         let signature = format!(
             "keyId=\"{}\",algorithm=\"rsa-sha256\",headers=\"{listed}\",signature=\"",

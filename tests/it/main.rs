@@ -173,6 +173,9 @@ mod parsed_once;
 /// Signers of other vendors.
 mod signers;
 
+/// The lists of what must be signed.
+mod signed_headers;
+
 /// NIST's PKITS, and a comparison with rustls-webpki.
 mod pkits;
 

@@ -25,9 +25,9 @@ macro_rules! headers {
         pub static $name: Header = Header {
             name: HeaderName::from_static($lower),
             written: $written,
-            once: has(&[$(stringify!($flag)),*], b'o'),
-            on_sandbox: has(&[$(stringify!($flag)),*], b's'),
-            personal: has(&[$(stringify!($flag)),*], b'p'),
+            once: has(&[$(Flag::$flag),*], Flag::Once),
+            on_sandbox: has(&[$(Flag::$flag),*], Flag::Sandbox),
+            personal: has(&[$(Flag::$flag),*], Flag::Personal),
             position: place_of($lower),
         };)+
 
@@ -72,13 +72,24 @@ const fn is_same(mut one: &[u8], mut other: &[u8]) -> bool {
     one.is_empty() && other.is_empty()
 }
 
-/// Whether one of `flags` starts with `initial`: the macro's flags are `once`, `sandbox` and `personal`.
-const fn has(flags: &[&str], initial: u8) -> bool {
+/// What the table says of a header. A flag that is misspelt does not compile.
+#[derive(Clone, Copy)]
+enum Flag {
+    Once,
+    Sandbox,
+    Personal,
+}
+
+const fn has(flags: &[Flag], wanted: Flag) -> bool {
     let mut rest = flags;
     while let [flag, tail @ ..] = rest {
-        if let [first, ..] = flag.as_bytes()
-            && *first == initial
-        {
+        // PartialEq is not const.
+        if matches!(
+            (*flag, wanted),
+            (Flag::Once, Flag::Once)
+                | (Flag::Sandbox, Flag::Sandbox)
+                | (Flag::Personal, Flag::Personal)
+        ) {
             return true;
         }
         rest = tail;
@@ -88,38 +99,38 @@ const fn has(flags: &[&str], initial: u8) -> bool {
 
 headers! {
     X_ACCEPT_FIX = "x-accept-fix" "x-accept-fix";
-    ACCEPT = "accept" "Accept" sandbox;
-    ACCEPT_CHARSET = "accept-charset" "Accept-Charset" sandbox;
-    ACCEPT_ENCODING = "accept-encoding" "Accept-Encoding" sandbox;
-    ACCEPT_LANGUAGE = "accept-language" "Accept-Language" sandbox;
-    HOST = "host" "Host" once sandbox;
-    X_REQUEST_ID = "x-request-id" "X-Request-ID" once sandbox;
-    TPP_SESSION_ID = "tpp-session-id" "TPP-Session-ID" once;
-    TPP_REDIRECT_URI = "tpp-redirect-uri" "TPP-Redirect-URI" once;
-    TPP_REDIRECT_PREFERRED = "tpp-redirect-preferred" "TPP-Redirect-Preferred" once;
+    ACCEPT = "accept" "Accept" Sandbox;
+    ACCEPT_CHARSET = "accept-charset" "Accept-Charset" Sandbox;
+    ACCEPT_ENCODING = "accept-encoding" "Accept-Encoding" Sandbox;
+    ACCEPT_LANGUAGE = "accept-language" "Accept-Language" Sandbox;
+    HOST = "host" "Host" Once Sandbox;
+    X_REQUEST_ID = "x-request-id" "X-Request-ID" Once Sandbox;
+    TPP_SESSION_ID = "tpp-session-id" "TPP-Session-ID" Once;
+    TPP_REDIRECT_URI = "tpp-redirect-uri" "TPP-Redirect-URI" Once;
+    TPP_REDIRECT_PREFERRED = "tpp-redirect-preferred" "TPP-Redirect-Preferred" Once;
     TPP_BRAND_LOGGING_INFORMATION = "tpp-brand-logging-information" "TPP-Brand-Logging-Information";
-    DATE = "date" "Date" once sandbox;
-    DIGEST = "digest" "Digest" once sandbox;
-    TPP_SIGNATURE_CERTIFICATE = "tpp-signature-certificate" "TPP-Signature-Certificate" once sandbox;
-    SIGNATURE = "signature" "Signature" once sandbox;
-    PSU_ID = "psu-id" "PSU-ID" once personal;
-    X_PSU_IDENTITY = "x-psu-identity" "X-PSU-IDENTITY" once personal;
-    PSU_CORPORATE_ID = "psu-corporate-id" "PSU-Corporate-ID" once personal;
-    PSU_CONTEXT = "psu-context" "PSU-Context" once;
-    PSU_IP_ADDRESS = "psu-ip-address" "PSU-IP-Address" once personal;
-    PSU_IP_PORT = "psu-ip-port" "PSU-IP-Port" personal;
-    PSU_USER_AGENT = "psu-user-agent" "PSU-User-Agent" personal;
+    DATE = "date" "Date" Once Sandbox;
+    DIGEST = "digest" "Digest" Once Sandbox;
+    TPP_SIGNATURE_CERTIFICATE = "tpp-signature-certificate" "TPP-Signature-Certificate" Once Sandbox;
+    SIGNATURE = "signature" "Signature" Once Sandbox;
+    PSU_ID = "psu-id" "PSU-ID" Once Personal;
+    X_PSU_IDENTITY = "x-psu-identity" "X-PSU-IDENTITY" Once Personal;
+    PSU_CORPORATE_ID = "psu-corporate-id" "PSU-Corporate-ID" Once Personal;
+    PSU_CONTEXT = "psu-context" "PSU-Context" Once;
+    PSU_IP_ADDRESS = "psu-ip-address" "PSU-IP-Address" Once Personal;
+    PSU_IP_PORT = "psu-ip-port" "PSU-IP-Port" Personal;
+    PSU_USER_AGENT = "psu-user-agent" "PSU-User-Agent" Personal;
     PSU_ACCEPT = "psu-accept" "PSU-Accept";
     PSU_ACCEPT_CHARSET = "psu-accept-charset" "PSU-Accept-Charset";
     PSU_ACCEPT_ENCODING = "psu-accept-encoding" "PSU-Accept-Encoding";
     PSU_ACCEPT_LANGUAGE = "psu-accept-language" "PSU-Accept-Language";
     PSU_HTTP_METHOD = "psu-http-method" "PSU-HTTP-Method";
-    PSU_DEVICE_ID = "psu-device-id" "PSU-Device-ID" personal;
-    PSU_GEO_LOCATION = "psu-geo-location" "PSU-Geo-Location" personal;
-    CONTENT_TYPE = "content-type" "Content-Type" once sandbox;
-    CONTENT_ENCODING = "content-encoding" "Content-Encoding" once sandbox;
-    CONTENT_LANGUAGE = "content-language" "Content-Language" sandbox;
-    TRACEPARENT = "traceparent" "traceparent" sandbox;
+    PSU_DEVICE_ID = "psu-device-id" "PSU-Device-ID" Personal;
+    PSU_GEO_LOCATION = "psu-geo-location" "PSU-Geo-Location" Personal;
+    CONTENT_TYPE = "content-type" "Content-Type" Once Sandbox;
+    CONTENT_ENCODING = "content-encoding" "Content-Encoding" Once Sandbox;
+    CONTENT_LANGUAGE = "content-language" "Content-Language" Sandbox;
+    TRACEPARENT = "traceparent" "traceparent" Sandbox;
 }
 
 /// The headers that must be signed if the request has them (SIG-7).

@@ -81,12 +81,15 @@ fn info(setting: &Setting<'_>) -> Value {
 fn prose(setting: &Setting<'_>) -> String {
     let limit = setting.body_limit;
     let depth = payload::MAX_DEPTH;
+    let signed = crate::headers::SIGNED.map(|header| header.name.as_str());
+    let (last, others) = signed.split_last().unwrap_or((&"", &[]));
+    let others = others.join(", ");
     format!(
         "Every request is signed with the key of a qualified eIDAS certificate; there are no bearer tokens and no API keys.\n\n\
          **Signature** is `keyId=\"SN=<serial>,CA=<issuer>\",algorithm=\"rsa-sha256\",headers=\"<names>\",signature=\"<base64>\"`. \
          `<serial>` is the certificate's serial number in hexadecimal and `<issuer>` its issuer's name per RFC 2253; the \
          certificate itself stands in TPP-Signature-Certificate. `<names>` lists what is signed, in lower case and in signing order: \
-         of date, digest, x-request-id, psu-id, psu-corporate-id and tpp-redirect-uri all that are in the request, and \
+         of {others} and {last} all that are in the request, and \
          `(request-target)` where method and path are signed too. The signing string has one line `name: value` for each, \
          joined by newlines. A value outside ASCII is sent as an RFC 2047 encoded word around the whole header.\n\n\
          **Date** deviates at most 60 seconds from the gateway's clock. **Digest** is SHA-256 or SHA-512 of the body exactly as \

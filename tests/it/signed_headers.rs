@@ -1,0 +1,106 @@
+//! Every list of the headers that must be signed is that of the table (SIG-7): of the tools, the tests, the peers and the documents. A header
+//! that were added to the table alone would leave interceptors that sign too little.
+
+use portvakt::interface::headers;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// The files that list them all. `tools/tpp` signs by a list of its own, so that a fault of the table does not sign what it demands.
+const LISTS: [&str; 9] = [
+    "benches/peers/conf/checks.lua",
+    "docs/tpp/signing/TppSignature.java",
+    "docs/tpp/signing/tppSignature.ts",
+    "docs/tpp/signing/tpp_signature.py",
+    "docs/tpp/signing/tpp_signature.sh",
+    "docs/tpp/signing/tppsignature.go",
+    "docs/upstream-contract.md",
+    "src/tools/tpp/sign.rs",
+    "tests/it/openapi/signing.py",
+];
+
+/// The folders in which a list may stand.
+const FOLDERS: [&str; 6] = ["benches", "config", "docs", "examples", "src", "tests"];
+
+#[test]
+fn every_list_is_that_of_the_table() {
+    let signed = headers::SIGNED.map(|header| header.name.as_str());
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    for folder in FOLDERS {
+        collect(&root.join(folder), &mut files);
+    }
+    let mut found = Vec::new();
+    for path in files {
+        let Ok(text) = fs::read_to_string(&path) else {
+            continue;
+        };
+        let file = path.strip_prefix(root).unwrap().to_str().unwrap();
+        for list in lists(&text, &signed) {
+            let is_of_one_request = list.len() < 5;
+            let mut rest = signed.iter();
+            let is_in_order = list.iter().all(|name| rest.any(|signed| signed == name));
+            assert!(is_in_order, "{file}: {list:?}");
+            assert!(
+                is_of_one_request || list == signed,
+                "{file} lists {list:?}, the table {signed:?}"
+            );
+            if list == signed {
+                found.push(file.to_owned());
+            }
+        }
+    }
+    found.sort();
+    found.dedup();
+    assert_eq!(
+        found, LISTS,
+        "a list more, or one that no longer has them all"
+    );
+}
+
+/// The lists that begin with the first three of the table: words of a header's name, with nothing but marks or `and` between them.
+fn lists(text: &str, signed: &[&str]) -> Vec<Vec<String>> {
+    let text = text.to_ascii_lowercase();
+    let is_of_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+    let words = text.split(|letter| !is_of_name(letter));
+    let words: Vec<&str> = words
+        .filter(|word| !word.is_empty() && *word != "and")
+        .collect();
+    let is_known = |word: &&&str| headers::find(word).is_some();
+    let begins = |at: &usize| words[*at..].starts_with(&signed[..3]);
+    let starts = (0..words.len()).filter(begins);
+    let list = |at: usize| {
+        let names = words[at..].iter().take_while(is_known);
+        names.map(|name| (*name).to_owned()).collect()
+    };
+    starts.map(list).collect()
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => collect(&path, files),
+            false => files.push(path),
+        }
+    }
+}
+
+#[test]
+fn a_list_is_found_in_any_notation() {
+    let signed = headers::SIGNED.map(|header| header.name.as_str());
+    let all = signed.map(str::to_owned).to_vec();
+    for text in [
+        signed.join(" "),
+        format!("[\"{}\"]", signed.join("\", \"")),
+        format!("({})", signed.join(" | ")),
+        format!("over {}, as far as", signed.join(", ")),
+    ] {
+        assert_eq!(lists(&text, &signed), [all.clone()], "{text}");
+    }
+    assert_eq!(
+        lists("date digest x-request-id psu-id", &signed),
+        [["date", "digest", "x-request-id", "psu-id"]]
+    );
+}
