@@ -182,10 +182,10 @@ fn bodies_and_repetitions() {
     let limit = exceeded.header("ratelimit").unwrap();
     assert!(limit.contains(&format!("t={wait}")), "{limit}");
     let busy = Gate::builder()
-        .line("rates: {per_tpp: 3, per_address: off}")
+        .line("rates: {per_tpp: 1, per_address: off}")
         .start();
-    let mut limited = (0..20).map(|_| send(&busy, &Call::plain()));
-    let limited = limited.find(|answer| answer.status == 429).unwrap();
+    let limited = busy.exceed(Call::plain);
+    assert_eq!(limited.status, 429);
     assert!(limited.header("retry-after").is_some());
     answers(8, &[exceeded, &limited]);
     accepted(&gate, &Call::balances().present());

@@ -233,21 +233,13 @@ fn general_rates() {
     let gate = Gate::builder()
         .line("rates: {per_tpp: 1, per_address: off}")
         .start();
-    let limit = |gate: &Gate, call: &Call| {
-        eventually("a rate is held", || {
-            // Signed before, so that both come within a second.
-            let two = [gate.seal(call), gate.seal(call)];
-            let answers = two.map(|sealed| gate.send_sealed(&sealed, Protocol::Http1).unwrap());
-            answers.into_iter().find(|answer| answer.status == 429)
-        })
-    };
     // Certificates are public: a caller that only presents one does not use its TPP's rate.
     let forged = Call::accounts().signature(|signature| signature.replace('=', "a="));
     for _ in 0..10 {
         assert_eq!(gate.send(&forged, Protocol::Http1).status, 400);
     }
     accepted(&gate, &Call::accounts().only(Protocol::Http1));
-    let answer = limit(&gate, &Call::accounts());
+    let answer = gate.exceed(Call::accounts);
     assert_eq!(answer.json()["code"], "SYSTEM_ERROR");
     assert_eq!(answer.json()["reason"], "rate-limited");
     assert_eq!(answer.header("retry-after"), Some("1"));
@@ -268,7 +260,7 @@ fn general_rates() {
     let skewed = Call::accounts().off_by(-3_600);
     let malformed = Call::accounts().with("Accept", "text/plain");
     for refused in [&forged, &unknown, &skewed, &malformed] {
-        let answer = limit(&gate, refused);
+        let answer = gate.exceed(|| refused.clone());
         assert_eq!(answer.json()["reason"], "rate-limited");
         assert_eq!(answer.header("retry-after"), Some("1"));
         // The rates go by the machine's monotonic time.
@@ -292,18 +284,21 @@ fn changes_have_a_rate_of_their_own() {
     };
     let payment = || Call::payment().only(Protocol::Http1);
     // Whoever is held back by one operation is by each.
-    let limited = (0..1_000).find_map(|number| {
-        let call = if number % 2 == 0 { change() } else { payment() };
-        let sealed = gate.seal(&call);
-        gate.upstream().take();
-        let answer = gate.send_sealed(&sealed, Protocol::Http1).unwrap();
-        (answer.status == 429).then_some(answer)
+    let mut number = 0;
+    let limited = gate.exceed(|| {
+        number += 1;
+        if number % 2 == 0 { change() } else { payment() }
     });
-    let limited = limited.expect("the rate is held");
+    let id = limited.header("x-request-id");
+    assert!(id.is_some());
+    let forwarded = gate.upstream().take();
+    let ids = forwarded
+        .iter()
+        .map(|request| request.header("x-request-id"));
+    assert!(ids.into_iter().all(|forwarded| forwarded != id));
     assert_eq!(limited.json()["code"], "SYSTEM_ERROR");
     assert_eq!(limited.json()["reason"], "rate-limited");
     assert_eq!(limited.header("retry-after"), Some("1"));
-    assert!(gate.upstream().take().is_empty());
     for _ in 0..20 {
         accepted(&gate, &Call::plain().only(Protocol::Http1));
     }

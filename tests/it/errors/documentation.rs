@@ -22,12 +22,12 @@ fn every_error_leads_to_the_page_of_its_reason() {
             Call::accounts().off_by(600),
             Call::payment().json("{"),
             Call::accounts(),
-            Call::accounts(),
             Call::accounts().with("X-Large", &"a".repeat(40 * 1024)),
         ] {
             answers.push(gate.send(&call, protocol));
         }
     }
+    answers.push(gate.exceed(Call::accounts));
     for head in [&b"GET / HTTP/7.7\r\n\r\n"[..], b"GET /v1/acc"] {
         let mut connection = Connection::open(&gate);
         connection.send(head).unwrap();

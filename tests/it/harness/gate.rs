@@ -17,6 +17,7 @@ use portvakt::{
 };
 use serde_json::{Value, json};
 use std::{
+    array,
     collections::HashSet,
     fs,
     io::{self, Write},
@@ -28,6 +29,7 @@ use std::{
         Mutex,
         atomic::{AtomicU16, Ordering},
     },
+    thread,
 };
 use tempfile::TempDir;
 use tokio::net::TcpSocket;
@@ -194,6 +196,23 @@ impl Gate {
                 .map_err(|fault| fault.to_string()),
             Protocol::Http2 => h2::exchange(self, sealed),
         }
+    }
+
+    /// The first refusal by a rate of few requests a second (429, or 503 of a chain). Rates go by the machine's time: four calls that were
+    /// signed before come at once, again and again, so that a slow machine exceeds the rate too.
+    pub(crate) fn exceed(&self, mut call: impl FnMut() -> Call) -> Answer {
+        eventually("a rate is exceeded", || {
+            let sealed: [Sealed; 4] = array::from_fn(|_| self.seal(&call()));
+            let answers = thread::scope(|scope| {
+                let send = |sealed| self.send_sealed(sealed, Protocol::Http1).unwrap();
+                let sent = sealed
+                    .each_ref()
+                    .map(|sealed| scope.spawn(move || send(sealed)));
+                sent.map(|sent| sent.join().unwrap())
+            });
+            let is_held = |answer: &Answer| [429, 503].contains(&answer.status);
+            answers.into_iter().find(is_held)
+        })
     }
 
     /// Sends a request to the control listener.

@@ -224,9 +224,8 @@ fn of_limits() -> BTreeSet<String> {
         Gate::builder()
             .line("rates: {per_tpp: 1, per_address: off, chains: off, chains_per_address: off}"),
     );
-    for _ in 0..10 {
-        noting.send(&Call::plain());
-    }
+    let limited = noting.gate.exceed(Call::plain);
+    noting.note(&limited);
     let mut found = noting.found();
 
     let mut noting = Noting::start(
