@@ -41,6 +41,7 @@ flood: needs-tests ## Send 100 000 unsigned requests of every kind and measure t
 	cargo test $(CARGO_FLAGS) --test it -- --ignored --exact overload::the_rate_that_known_tpps_keep --nocapture
 	cargo test $(CARGO_FLAGS) --test it -- --ignored --exact overload::strangers_buy_no_signatures --nocapture
 	cargo test $(CARGO_FLAGS) --test it -- --ignored --exact transport::client_auth::a_thousand_chains_of_one_address --nocapture
+	cargo test $(CARGO_FLAGS) --test it -- --ignored --exact evidence::two_thousand_refusals_a_second_hide_none_of_four --nocapture
 
 check: needs-build ## Run the static checks: format, lints, documentation, dependencies
 	cargo fmt --check

@@ -5,13 +5,14 @@
 use crate::{
     audit::{ON, audit_of, records},
     harness::{
-        Call, Connection, Frames, Gate, Program, Protocol, Tls, Tpp, block, field, frame,
+        Call, Connection, Frames, Gate, Program, Protocol, Tls, Tpp, block, field, frame, let_pass,
         pki::LeafSpec, string, world,
     },
 };
 use openssl::ssl::SslVersion;
+use portvakt::clock::Stopwatch;
 use serde_json::Value;
-use std::{fs, net::Ipv4Addr, path::Path, sync::Arc, thread};
+use std::{fs, net::Ipv4Addr, path::Path, sync::Arc, thread, time::Duration};
 
 /// END_STREAM and END_HEADERS.
 const WHOLE: u8 = 0x5;
@@ -152,6 +153,69 @@ fn a_loud_tpp_hides_nothing_of_a_quiet_one() {
     assert_eq!(floods, OWN + OF_QUIET);
     assert_eq!(left_out(&events, "frame_flood", of(&loud)), 12 - OWN);
     assert_eq!(left_out(&events, "frame_flood", of(&quiet)), 0);
+}
+
+/// One TPP is refused 2 000 times a second for ten seconds, and another four times meanwhile. `make flood` prints the rate that was reached.
+//= FWD-8 accepted
+#[test]
+#[ignore = "it measures, for ten seconds"]
+fn two_thousand_refusals_a_second_hide_none_of_four() {
+    const CONNECTIONS: u32 = 8;
+    const A_SECOND: u32 = 2_000;
+    const ALL: u32 = 10 * A_SECOND;
+    let (gate, program) = start();
+    let connector = Tls::default().connector(gate.world());
+    let quiet: Arc<Tpp> = gate.world().issue(&LeafSpec {
+        organization_identifier: Some("PSDNO-FSA-765432".into()),
+        ..world().leaf()
+    });
+    // It is refused before its X-Request-ID counts, so one will do.
+    let broken = Call::payment().json("{\"a\":").only(Protocol::Http1);
+    let (of_loud, of_quiet) = (gate.seal(&broken), broken.clone().by(&quiet));
+    let watch = Stopwatch::start();
+    let noise = || {
+        let open = || Connection::from(LOUD, gate.address(), &connector).unwrap();
+        let mut connection = open();
+        for number in 0..ALL / CONNECTIONS {
+            let due = Duration::from_secs(1) * number * CONNECTIONS / A_SECOND;
+            let_pass(due.saturating_sub(watch.elapsed()));
+            while connection.exchange(&of_loud).is_err() {
+                connection = open();
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..CONNECTIONS {
+            scope.spawn(noise);
+        }
+        for number in 1..=OF_QUIET {
+            let_pass(Duration::from_secs(2 * number).saturating_sub(watch.elapsed()));
+            assert_eq!(gate.send(&of_quiet, Protocol::Http1).status, 400);
+        }
+    });
+    let rate = f64::from(ALL) / watch.elapsed().as_secs_f64();
+    program.stop();
+    let [loud, quiet] = [&gate.world().both, &quiet].map(|tpp| tpp.id().unwrap());
+    let (access, audit) = (lines(&gate, "gateway.log"), records(&audit_of(&gate)));
+    let refused = |lines: &[Value], tpp: &str, refused: &str| {
+        count(lines, &[("tpp", tpp), (refused, "refused")])
+    };
+    let kept = [(&audit, "kind", "refusals"), (&access, "outcome", "queue")].map(
+        |(lines, name, of_what)| {
+            assert_eq!(refused(lines, &quiet, name), OF_QUIET, "{of_what}");
+            assert_eq!(left_out(lines, of_what, of(&quiet)), 0, "{of_what}");
+            let kept = refused(lines, &loud, name);
+            assert_eq!(
+                kept + left_out(lines, of_what, of(&loud)),
+                u64::from(ALL),
+                "{of_what}"
+            );
+            kept
+        },
+    );
+    println!(
+        "{rate:.0} refusals a second: of {ALL}, records and lines of {kept:?}; of the other's four, each"
+    );
 }
 
 /// Sends `of_loud` times from one network and a few times from each quiet one, at the same time.

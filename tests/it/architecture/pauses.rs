@@ -17,6 +17,7 @@ const PAUSES: &[(&str, usize)] = &[
     ("certificate/faults.rs", 2),
     ("control/audited.rs", 4),
     ("control/doors.rs", 1),
+    ("evidence.rs", 2),
     ("flood.rs", 1),
     ("harness/postgres/proxy.rs", 1),
     ("harness/revocation.rs", 1),
