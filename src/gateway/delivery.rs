@@ -7,14 +7,14 @@ use super::{
     exchange::Exchange,
     listener::{ClientConnection, Delivery},
 };
-use crate::{telemetry::Telemetry, upstreams::Endpoint};
+use crate::{
+    telemetry::{CutCause, Telemetry},
+    upstreams::Endpoint,
+};
 use pingora::{
     Error, ErrorSource, ErrorType, prelude::timeout, protocols::http::ServerSession as Session,
 };
 use std::{future::poll_fn, time::Duration};
-
-/// The cause of an answer that the caller did not take in time, as the metric of cuts names it.
-const BLOCKED: &str = "blocked_write";
 
 /// Waits, over HTTP/2, until an answer is written to its end, and notes it if that does not come. `is_whole`: the HTTP layer has
 /// taken all of it. The connection gives up a blocked write within `write_timeout`.
@@ -52,17 +52,17 @@ pub(super) async fn await_written(
             exchange.set_written(Some(bytes));
         }
         Err(_) => {
-            telemetry.cut(BLOCKED);
-            exchange.set_undelivered(Some(BLOCKED));
+            telemetry.cut(CutCause::BlockedWrite);
+            exchange.set_undelivered(Some(CutCause::BlockedWrite));
             exchange.set_written(connection.written(stream));
         }
     }
 }
 
 /// The cause for which the gateway ended an answer whose sending failed; `None` if the caller left.
-pub(super) fn cut_of(session: &Session, error: &Error) -> Option<&'static str> {
+pub(super) fn cut_of(session: &Session, error: &Error) -> Option<CutCause> {
     if *error.etype() == ErrorType::WriteTimedout {
-        return Some(BLOCKED);
+        return Some(CutCause::BlockedWrite);
     }
     let connection = session.digest().and_then(ClientConnection::of);
     connection.and_then(ClientConnection::cut)

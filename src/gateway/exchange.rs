@@ -9,6 +9,7 @@ use super::{
     drain::Underway,
     opening::{Opening, TraceIds},
 };
+use crate::telemetry::{CutCause, FailureKind};
 use crate::{
     admission::{self, ObservedFault, Outcome, Record, Trial},
     clock::{Clock, Timestamp},
@@ -185,13 +186,13 @@ impl Exchange<'_> {
     }
 
     /// Sets the outcome of an answer of which the caller did not get all: the gateway cut it for this cause, or the caller left.
-    pub(super) fn set_undelivered(&mut self, cut: Option<&str>) {
+    pub(super) fn set_undelivered(&mut self, cut: Option<CutCause>) {
         self.outcome = Some(match cut {
             Some(_) => Outcome::Cut(Side::Caller),
             None => self.abandoned(),
         });
         if self.operator_text.is_none() {
-            self.set_operator_text(cut);
+            self.set_operator_text(cut.map(CutCause::name));
         }
     }
 
@@ -269,7 +270,9 @@ impl Exchange<'_> {
 
     fn report(&self, status: Option<u16>) {
         if self.owed.is_some() {
-            self.ledger.telemetry.upstream_failed("abandoned");
+            self.ledger
+                .telemetry
+                .upstream_failed(FailureKind::Abandoned);
         }
         let finished = Finished {
             record: &self.record,

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a failure of the caller's own connection has no refusal, because no answer can reach the caller.
 
+use crate::telemetry::{CutCause, FailureKind};
 use crate::{
     interface::{Reason, Refusal},
     sca::SealFault,
@@ -89,7 +90,7 @@ pub(super) enum ForwardFailure {
 
 impl ForwardFailure {
     /// The kind of the failure, if the core broke its answer off.
-    pub(super) fn of_core(&self) -> Option<&'static str> {
+    pub(super) fn of_core(&self) -> Option<FailureKind> {
         match self {
             Self::Error(error) => kind(error, true),
             _ => None,
@@ -109,7 +110,7 @@ pub(super) fn not_audited() -> Refusal {
 }
 
 /// The kind of an error answer that is not JSON (ERR-6), for the metric.
-pub(super) const NOT_JSON: &str = "garbage";
+pub(super) const NOT_JSON: FailureKind = FailureKind::Garbage;
 
 /// ERR-6: the refusal in place of an error answer that is not JSON, with its status.
 pub(super) fn not_json(status: u16) -> Refusal {
@@ -119,21 +120,21 @@ pub(super) fn not_json(status: u16) -> Refusal {
 }
 
 /// The kind of a failure of the core, for the metric; `None` if the core did not fail. `has_begun`: a byte of an answer had arrived.
-pub(super) fn kind(error: &Error, has_begun: bool) -> Option<&'static str> {
+pub(super) fn kind(error: &Error, has_begun: bool) -> Option<FailureKind> {
     if *error.esource() == Downstream {
         return None;
     }
     match error.root_etype() {
-        ErrorType::ConnectRefused => Some("refused"),
+        ErrorType::ConnectRefused => Some(FailureKind::Refused),
         ErrorType::ConnectTimedout | ErrorType::ReadTimedout | ErrorType::WriteTimedout => {
-            Some("timeout")
+            Some(FailureKind::Timeout)
         }
-        ErrorType::ConnectNoRoute | ErrorType::ConnectError => Some("unreachable"),
-        ErrorType::TLSHandshakeFailure => Some("tls"),
-        kind if *kind == ANSWER_REFUSED || is_malformed(kind) => Some("garbage"),
+        ErrorType::ConnectNoRoute | ErrorType::ConnectError => Some(FailureKind::Unreachable),
+        ErrorType::TLSHandshakeFailure => Some(FailureKind::Tls),
+        kind if *kind == ANSWER_REFUSED || is_malformed(kind) => Some(FailureKind::Garbage),
         _ if *error.esource() != Upstream => None,
-        _ if has_begun => Some("truncated"),
-        _ => Some("reset"),
+        _ if has_begun => Some(FailureKind::Truncated),
+        _ => Some(FailureKind::Reset),
     }
 }
 
@@ -145,7 +146,7 @@ fn is_malformed(kind: &ErrorType) -> bool {
 /// Counts an answer over HTTP/2 whose window stayed closed (HTTP-9). Over HTTP/1.1, the connection's own write is blocked and counted.
 pub(super) fn count_blocked(telemetry: &Telemetry, session: &Session, error: &Error) {
     if session.as_http1().is_none() && *error.etype() == ErrorType::WriteTimedout {
-        telemetry.cut("blocked_write");
+        telemetry.cut(CutCause::BlockedWrite);
     }
 }
 
@@ -209,21 +210,21 @@ mod tests {
     fn kinds_of_failures() {
         let of = |error: Box<Error>, has_begun| kind(&error.into_up(), has_begun);
         for (error, expected) in [
-            (ErrorType::ConnectRefused, "refused"),
-            (ErrorType::ConnectNoRoute, "unreachable"),
-            (ErrorType::ConnectError, "unreachable"),
-            (ErrorType::ConnectTimedout, "timeout"),
-            (ErrorType::ReadTimedout, "timeout"),
-            (ErrorType::TLSHandshakeFailure, "tls"),
-            (ErrorType::InvalidHTTPHeader, "garbage"),
-            (ANSWER_REFUSED, "garbage"),
-            (ErrorType::ConnectionClosed, "reset"),
+            (ErrorType::ConnectRefused, FailureKind::Refused),
+            (ErrorType::ConnectNoRoute, FailureKind::Unreachable),
+            (ErrorType::ConnectError, FailureKind::Unreachable),
+            (ErrorType::ConnectTimedout, FailureKind::Timeout),
+            (ErrorType::ReadTimedout, FailureKind::Timeout),
+            (ErrorType::TLSHandshakeFailure, FailureKind::Tls),
+            (ErrorType::InvalidHTTPHeader, FailureKind::Garbage),
+            (ANSWER_REFUSED, FailureKind::Garbage),
+            (ErrorType::ConnectionClosed, FailureKind::Reset),
         ] {
             assert_eq!(of(Error::new(error), false), Some(expected));
         }
         assert_eq!(
             of(Error::new(ErrorType::ReadError), true),
-            Some("truncated")
+            Some(FailureKind::Truncated)
         );
         // The caller, and the gateway itself.
         assert_eq!(

@@ -19,6 +19,7 @@ use super::{
     sca_link, settle,
     upstream::{CoreAnswer, SendFailure, Upstream, broken_off},
 };
+use crate::telemetry::{CutCause, FailureKind};
 use crate::{
     admission::{Admitted, Outcome, UnderWay},
     clock::Stopwatch,
@@ -146,7 +147,7 @@ impl Forwarder {
         let answered = pin!(answering).await;
         if status < 500 {
             match answered.as_ref().err().and_then(ForwardFailure::of_core) {
-                Some(kind) => group.failed(&endpoint, kind, Failure::OfRequest(tpp)),
+                Some(kind) => group.failed(&endpoint, kind.name(), Failure::OfRequest(tpp)),
                 None => group.answered(&endpoint, status, tpp),
             }
         }
@@ -277,7 +278,7 @@ impl Forwarder {
                 error
             }
             None => {
-                self.telemetry.cut("slow_answer");
+                self.telemetry.cut(CutCause::SlowAnswer);
                 exchange.set_operator_text(Some(failure::SLOW_ANSWER));
                 failure::slow_answer(awaits_core)
             }
@@ -303,7 +304,11 @@ impl Forwarder {
         let error = failure::large_answer();
         self.count_failed_answer(&error);
         let failure = Failure::OfRequest(tpp);
-        group.failed(&answer.body.endpoint(), "garbage", failure);
+        group.failed(
+            &answer.body.endpoint(),
+            FailureKind::Garbage.name(),
+            failure,
+        );
         let error = failure::unanswered(error, admitted.method().is_safe(), true);
         Err(SendFailure::rejected(&answer, error))
     }
@@ -316,7 +321,7 @@ impl Forwarder {
             self.telemetry.upstream_failed(kind);
         }
         if *error.etype() == failure::ANSWER_REFUSED {
-            self.telemetry.cut("large_answer");
+            self.telemetry.cut(CutCause::LargeAnswer);
         }
     }
 

@@ -1,5 +1,6 @@
 //! Metrics of the callers' connections, and of the way to the core.
 
+use super::values::{CutCause, FailureKind};
 use super::{
     registry::{Counters, Registrar},
     table,
@@ -47,8 +48,8 @@ impl EdgeMetrics {
         self.handshakes.of(&[outcome, version]).inc();
     }
 
-    pub(super) fn cut(&self, cause: &str) {
-        self.cuts.of(&[cause]).inc();
+    pub(super) fn cut(&self, cause: CutCause) {
+        self.cuts.of(&[cause.name()]).inc();
     }
 
     pub(super) fn shed(&self, who: &str) {
@@ -71,8 +72,8 @@ impl EdgeMetrics {
         counter.inc();
     }
 
-    pub(super) fn upstream_failed(&self, kind: &str) {
-        self.upstream_failures.of(&[kind]).inc();
+    pub(super) fn upstream_failed(&self, kind: FailureKind) {
+        self.upstream_failures.of(&[kind.name()]).inc();
     }
 
     pub(super) fn inner_address(&self, place: &str, done: &str) {

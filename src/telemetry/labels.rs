@@ -2,6 +2,7 @@
 //!
 //! Invariant: the values are a closed set, or the description says what bounds them.
 
+use super::values::{CutCause, FailureKind};
 use crate::{
     admission::{ObservableCheck, Stage},
     interface::headers::accept_fix,
@@ -87,12 +88,9 @@ labels! {
     TPP = "tpp" Bounded("the first TPPs that it counted whose signature verified: 100 for all requests, 40 for faults, 200 certificates; then `other`");
     HANDSHAKE = "outcome" AtFirstUse(|| vec!["done", "resumed", "failed", "too_slow", "bad_proxy_header"]);
     VERSION = "version" AtFirstUse(|| vec!["1.2", "1.3", NONE]);
-    CUT = "cause" Closed(|| vec![
-        "slow_preface", "slow_head", "blocked_write", "slow_answer", "large_answer", "frame_flood", "malformed_frame",
-        "malformed_stream", "large_head", "too_many_streams", "stream_fault", "core_busy", "core_busy_with_tpp",
-    ]);
+    CUT = "cause" Closed(|| CutCause::ALL.iter().map(|cause| cause.name()).collect());
     SHED_WHO = "who" Closed(|| vec!["connection", "request"]);
-    FAILURE = "kind" Closed(|| vec!["refused", "unreachable", "tls", "timeout", "reset", "truncated", "garbage", "abandoned"]);
+    FAILURE = "kind" Closed(|| FailureKind::ALL.iter().map(|kind| kind.name()).collect());
     UPSTREAM = "upstream" Bounded("a group of endpoints of the configuration, or `other`");
     ENDPOINT = "endpoint" Bounded("one of the first 4 endpoints of the configuration, or `other` for the rest");
     USE = "kind" Closed(|| vec!["new", "reused"]);

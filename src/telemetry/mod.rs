@@ -10,6 +10,7 @@ mod labels;
 #[cfg(test)]
 mod series;
 mod table;
+mod values;
 
 // Making metrics, and writing their samples.
 mod histogram;
@@ -64,6 +65,7 @@ pub use handles::Handles;
 pub use sink::{LogFault, try_log};
 pub use stream::LAST_WITHIN;
 pub use subject::Subject;
+pub use values::{CutCause, FailureKind};
 
 use crate::{
     audit::{Audit, AuditEvent},
@@ -251,7 +253,7 @@ impl Telemetry {
     }
 
     /// Counts a connection or an answer that the gateway aborted, or a request that was not sent to the core.
-    pub fn cut(&self, cause: &'static str) {
+    pub fn cut(&self, cause: CutCause) {
         self.edge.cut(cause);
     }
 
@@ -291,7 +293,7 @@ impl Telemetry {
     }
 
     /// Counts a failed attempt to get an answer of the core.
-    pub fn upstream_failed(&self, kind: &'static str) {
+    pub fn upstream_failed(&self, kind: FailureKind) {
         self.edge.upstream_failed(kind);
     }
 

@@ -7,6 +7,7 @@
 //! those that were judged while there was room, wait after their checks. The TPPs with waiting requests get room in turn, each for its
 //! longest waiting one. Deliberately not here: rates (QUO-12), which limit requests per second.
 
+use crate::telemetry::CutCause;
 use crate::{
     interface::{Reason, TppId},
     telemetry::Telemetry,
@@ -103,10 +104,10 @@ impl Full {
         }
     }
 
-    const fn label(self) -> &'static str {
+    const fn cause(self) -> CutCause {
         match self {
-            Self::Core => "core_busy",
-            Self::Tpp => "core_busy_with_tpp",
+            Self::Core => CutCause::CoreBusy,
+            Self::Tpp => CutCause::CoreBusyWithTpp,
         }
     }
 }
@@ -213,7 +214,7 @@ impl InFlight {
 
     /// Counts a request that is refused.
     fn refuse(&self, full: Full) -> Full {
-        self.telemetry.cut(full.label());
+        self.telemetry.cut(full.cause());
         full
     }
 

@@ -7,6 +7,7 @@ use super::{
     origin::Origin,
     unsent::{Delivery, UnsentAnswers},
 };
+use crate::telemetry::CutCause;
 use crate::{
     interface::{Reason, chunks::ChunkedBody},
     telemetry::Subject,
@@ -53,7 +54,7 @@ pub(in crate::gateway) struct ClientConnection {
     /// The reason for not reading the rest of a head: a [`HeadFault`], or 0.
     head_fault: AtomicU8,
     /// The cause for which the gateway ended the connection.
-    cut: OnceLock<&'static str>,
+    cut: OnceLock<CutCause>,
     /// HTTP/2: the answers that are not written yet.
     unsent: Arc<UnsentAnswers>,
 }
@@ -196,13 +197,13 @@ impl ClientConnection {
     }
 
     /// Notes that the gateway ends the connection, for this cause.
-    pub(super) fn cut_off(&self, cause: &'static str) {
+    pub(super) fn cut_off(&self, cause: CutCause) {
         // The first cause stays.
         let _ = self.cut.set(cause);
     }
 
     /// The cause for which the gateway ended the connection, as the metric names it; `None` if it did not.
-    pub(in crate::gateway) fn cut(&self) -> Option<&'static str> {
+    pub(in crate::gateway) fn cut(&self) -> Option<CutCause> {
         self.cut.get().copied()
     }
 

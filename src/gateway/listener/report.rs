@@ -8,6 +8,7 @@ use super::{
     client::ClientConnection,
     frames::{Cut, LibraryRefusal},
 };
+use crate::telemetry::CutCause;
 use crate::{
     admission::{Outcome, Record},
     clock::Clock,
@@ -43,10 +44,10 @@ impl Reports {
 
     /// Reports the end of this client's connection.
     pub(super) fn cut(&self, cut: Cut, client: Option<&ClientConnection>) {
-        self.telemetry.cut(cut.label());
+        self.telemetry.cut(cut.cause());
         match cut.reason() {
-            Some(reason) => self.refused(reason, None, cut.label(), client),
-            None => self.ended(cut.label(), client),
+            Some(reason) => self.refused(reason, None, cut.cause(), client),
+            None => self.ended(cut.cause(), client),
         }
     }
 
@@ -56,20 +57,20 @@ impl Reports {
         refusal: LibraryRefusal,
         client: Option<&ClientConnection>,
     ) {
-        self.telemetry.cut(refusal.label());
+        self.telemetry.cut(refusal.cause());
         match refusal.reason() {
-            Some(reason) => self.refused(reason, refusal.status(), refusal.label(), client),
-            None => self.ended(refusal.label(), client),
+            Some(reason) => self.refused(reason, refusal.status(), refusal.cause(), client),
+            None => self.ended(refusal.cause(), client),
         }
     }
 
     /// Reports what ends no request, or requests with lines of their own.
-    fn ended(&self, cause: &'static str, client: Option<&ClientConnection>) {
+    fn ended(&self, cause: CutCause, client: Option<&ClientConnection>) {
         if self
             .telemetry
-            .has_event(Level::INFO, cause, subject(client))
+            .has_event(Level::INFO, cause.name(), subject(client))
         {
-            tracing::info!(cause, "a connection or a stream was ended");
+            tracing::info!(cause = cause.name(), "a connection or a stream was ended");
         }
     }
 
@@ -78,10 +79,10 @@ impl Reports {
         &self,
         reason: Reason,
         status: Option<u16>,
-        cause: &'static str,
+        cause: CutCause,
         client: Option<&ClientConnection>,
     ) {
-        if !self.telemetry.has_line(cause, subject(client)) {
+        if !self.telemetry.has_line(cause.name(), subject(client)) {
             return self.telemetry.refused_by_http(reason);
         }
         let finished = Finished {
@@ -95,7 +96,7 @@ impl Reports {
                 caller: client.map(ClientConnection::ip),
                 ..HttpFacts::default()
             },
-            operator: Some(cause),
+            operator: Some(cause.name()),
             core: None,
             is_audited: false,
             at: self.clock.log_time(),

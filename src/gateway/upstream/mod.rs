@@ -22,6 +22,7 @@ use super::{
     failure,
     forward::{self, HeadDraft},
 };
+use crate::telemetry::FailureKind;
 use crate::{
     admission::{Fresh, UnderWay},
     clock::{Clock, Stopwatch},
@@ -123,13 +124,13 @@ impl TryFailure {
     }
 
     /// Whether it may have its cause in earlier endpoints, which left less than two thirds of its time (`left`).
-    fn is_cut_short(&self, kind: &str, settings: &UpstreamGroup, left: Duration) -> bool {
+    fn is_cut_short(&self, kind: FailureKind, settings: &UpstreamGroup, left: Duration) -> bool {
         let limit = match self.connected {
             true => settings.read_timeout,
             false => settings.connect_timeout,
         };
         let own = limit.min(settings.timeout);
-        kind == "timeout" && left.saturating_mul(3) < own.saturating_mul(2)
+        kind == FailureKind::Timeout && left.saturating_mul(3) < own.saturating_mul(2)
     }
 }
 
@@ -167,7 +168,7 @@ impl Upstream {
         let (mut connected, mut timed_out) = (false, false);
         group.count_request();
         let Some(mut endpoint) = group.choose(&tried) else {
-            self.telemetry.upstream_failed("unreachable");
+            self.telemetry.upstream_failed(FailureKind::Unreachable);
             return Err(SendFailure {
                 error: failure::no_endpoint(),
                 connected,
@@ -193,7 +194,7 @@ impl Upstream {
             };
             connected |= failed.connected;
             let kind = failure::kind(&failed.error, failed.has_begun);
-            timed_out |= failed.connected && kind == Some("timeout");
+            timed_out |= failed.connected && kind == Some(FailureKind::Timeout);
             if let Some(kind) = kind {
                 self.telemetry.upstream_failed(kind);
             }
@@ -202,13 +203,13 @@ impl Upstream {
                 false => Failure::NoConnection,
             };
             // A connection that was idle may have ended for its age. That is no failure of the endpoint, if the request is sent again.
-            let is_stale = failed.reused && kind == Some("reset");
+            let is_stale = failed.reused && kind == Some(FailureKind::Reset);
             if is_stale {
                 stale.push(Arc::clone(&endpoint));
             } else if let Some(kind) = kind
                 && (tried.is_empty() || !failed.is_cut_short(kind, group.settings(), left))
             {
-                group.failed(&endpoint, kind, failure);
+                group.failed(&endpoint, kind.name(), failure);
             }
             tried.push(Arc::clone(&endpoint));
             let next = (tried.len() < MAX_TRIES && watch.elapsed() < group.settings().timeout)
@@ -216,7 +217,7 @@ impl Upstream {
                 .flatten();
             let Some(next) = next else {
                 if is_stale {
-                    group.failed(&endpoint, "reset", failure);
+                    group.failed(&endpoint, FailureKind::Reset.name(), failure);
                 }
                 return Err(SendFailure {
                     error: failure::unanswered(failed.error, safe, connected),

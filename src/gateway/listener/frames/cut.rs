@@ -1,8 +1,8 @@
-//! The reasons for cutting a connection, with the error codes of RFC 9113, and the refusals of the HTTP/2 library; both with the labels
-//! of the metric.
+//! The reasons for cutting a connection, with the error codes of RFC 9113, and the refusals of the HTTP/2 library; both with their
+//! causes in metrics.
 
 use super::super::header_block::BlockFault;
-use crate::interface::Reason;
+use crate::{interface::Reason, telemetry::CutCause};
 
 /// The reason for cutting a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,16 +36,16 @@ impl Cut {
         }
     }
 
-    /// The label of the metric.
-    pub(in super::super) const fn label(self) -> &'static str {
+    /// The cause in metrics and logs.
+    pub(in super::super) const fn cause(self) -> CutCause {
         match self {
-            Self::Flood => "frame_flood",
+            Self::Flood => CutCause::FrameFlood,
             Self::NotSettings | Self::Malformed | Self::NotHpack | Self::PseudoInTrailers => {
-                "malformed_frame"
+                CutCause::MalformedFrame
             }
-            Self::SlowPreface => "slow_preface",
-            Self::SlowHead => "slow_head",
-            Self::BlockedWrite => "blocked_write",
+            Self::SlowPreface => CutCause::SlowPreface,
+            Self::SlowHead => CutCause::SlowHead,
+            Self::BlockedWrite => CutCause::BlockedWrite,
         }
     }
 
@@ -86,15 +86,15 @@ impl LibraryRefusal {
         matches!(self, Self::MalformedFrame | Self::Flood)
     }
 
-    /// The label of the metric.
-    pub(in super::super) const fn label(self) -> &'static str {
+    /// The cause in metrics and logs.
+    pub(in super::super) const fn cause(self) -> CutCause {
         match self {
-            Self::MalformedStream | Self::BadRequest => "malformed_stream",
-            Self::TooLarge => "large_head",
-            Self::TooManyStreams => "too_many_streams",
-            Self::StreamFault => "stream_fault",
-            Self::MalformedFrame => "malformed_frame",
-            Self::Flood => "frame_flood",
+            Self::MalformedStream | Self::BadRequest => CutCause::MalformedStream,
+            Self::TooLarge => CutCause::LargeHead,
+            Self::TooManyStreams => CutCause::TooManyStreams,
+            Self::StreamFault => CutCause::StreamFault,
+            Self::MalformedFrame => CutCause::MalformedFrame,
+            Self::Flood => CutCause::FrameFlood,
         }
     }
 

@@ -125,7 +125,7 @@ impl ClientStream {
             if refusal.ends_connection()
                 && let Some(client) = client
             {
-                client.cut_off(refusal.label());
+                client.cut_off(refusal.cause());
             }
         }
     }

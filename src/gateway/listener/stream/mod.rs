@@ -168,7 +168,7 @@ impl ClientStream {
                     return Poll::Pending;
                 };
                 client.give_up(HeadFault::TooSlow);
-                self.shared.telemetry.cut(cut.label());
+                self.shared.telemetry.cut(cut.cause());
                 return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
             };
             let part = match is_held_back {
@@ -244,7 +244,7 @@ impl ClientStream {
             self.place.flooded();
         }
         if let Some(client) = client {
-            client.cut_off(cut.label());
+            client.cut_off(cut.cause());
         }
     }
 
