@@ -19,7 +19,6 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::net::TcpListener;
-use uuid::Uuid;
 
 // Arithmetic without I/O: numbers, references, days, rates.
 mod calendar;
@@ -44,6 +43,7 @@ mod assertion;
 mod caller;
 
 // Forwarded operations, and their answers.
+mod answer;
 mod answers;
 mod journal;
 mod operations;
@@ -61,6 +61,7 @@ mod page;
 #[cfg(test)]
 mod model_tests;
 
+use self::answer::{Answer, Asked, error};
 use self::assertion::{Assertions, Covered, NotTheGateway};
 use self::bank::{Bank, BankFault};
 use self::caller::Caller;
@@ -68,16 +69,12 @@ use self::control::Control;
 use self::ending::RequestKey;
 use self::form_token::FormTokens;
 use self::journal::Journal;
-use self::operations::{Answer, Asked, error};
 use self::page::Stage;
 use self::rates::Rates;
 pub(crate) use self::seed::WITH_AGREEMENT;
 
 /// The largest body, in bytes: HTTP-6, the gateway forwards no larger one.
 const BODY_LIMIT: usize = 64 * 1024;
-
-/// The core's name in errors and failed redirects.
-const SYSTEM: &str = "sandbox-core";
 
 /// The interval at which the core checks whether the batch is due.
 const LOOK: Duration = Duration::from_secs(10);
@@ -312,10 +309,6 @@ async fn end_what_is_open(core: Arc<Core>) {
         }
         tokio::time::sleep(LOOK).await;
     }
-}
-
-fn new_id() -> String {
-    Uuid::new_v4().to_string()
 }
 
 #[cfg(test)]

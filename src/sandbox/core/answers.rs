@@ -13,11 +13,11 @@ pub(super) mod contact;
 // The sandbox's own operations.
 pub(super) mod sandbox;
 
+use super::answer::{Answer, Asked, Stop, error, refused};
 use super::bank::Bank;
 use super::caller::Fixes;
 use super::customer::{Account, Customer};
 use super::money::{self, iban};
-use super::operations::{Answer, Asked, Stop, error, refused};
 use serde_json::{Map, Value, json};
 
 /// A link with one verb (§Link and links map).

@@ -2,6 +2,7 @@
 //!
 //! Invariant: no URL and no error of this module contains a token, a PSU-ID or a national identity number.
 
+use super::answer::SYSTEM;
 use jiff::Timestamp;
 use portvakt::tools::tpp::{CallOptions, SignedRequest, TppAnswer, call};
 use serde::Deserialize;
@@ -123,7 +124,7 @@ impl Control {
     ) -> Result<String, ControlFault> {
         let failed = json!({
             "request": request,
-            "system": super::SYSTEM,
+            "system": SYSTEM,
             "status": failure.status,
             "code": failure.code,
             "message": failure.message,

@@ -3,79 +3,10 @@
 //! Invariant: a path matches at most one row, because `{}` stands for one whole segment and literal segments are matched first.
 //! Each request is one transaction of the bank, which a status of 400 and above rolls back.
 
+use super::answer::{Answer, Asked, Ids, Stop, decoded, error};
 use super::answers::{accounts, baskets, contact, payments, sandbox};
-use super::bank::{Bank, BankFault};
-use super::caller::Caller;
-use percent_encoding::percent_decode_str;
+use super::bank::Bank;
 use portvakt_base::terminal::complain;
-use serde_json::{Value, json};
-
-/// The segments at each `{}` of the pattern, in order, decoded (HTTP-10).
-pub(super) type Ids = Vec<String>;
-
-/// A request, as the gateway forwarded it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Asked<'a> {
-    /// The method.
-    pub(super) method: &'a str,
-    /// The path, without its query.
-    pub(super) path: &'a str,
-    /// The query, without its question mark.
-    pub(super) query: &'a str,
-    /// The caller and its PSU.
-    pub(super) caller: &'a Caller,
-    /// The body, whole.
-    pub(super) body: &'a [u8],
-}
-
-impl Asked<'_> {
-    /// A parameter of the query, decoded.
-    pub(super) fn parameter(&self, name: &str) -> Option<String> {
-        let mut pairs = self
-            .query
-            .split('&')
-            .filter_map(|pair| pair.split_once('='));
-        let (_, value) = pairs.find(|(known, _)| decoded(known) == name)?;
-        Some(decoded(value))
-    }
-
-    /// As [`Self::parameter`], parsed.
-    pub(super) fn parsed<T: std::str::FromStr>(&self, name: &str) -> Option<T> {
-        self.parameter(name)?.parse().ok()
-    }
-
-    /// The body as a JSON object.
-    pub(super) fn object(&self) -> Result<serde_json::Map<String, Value>, Stop> {
-        match serde_json::from_slice(self.body) {
-            Ok(Value::Object(object)) => Ok(object),
-            _ => Err(refused(400, "FORMAT_ERROR", "The body is no JSON object.")),
-        }
-    }
-}
-
-/// Status and body.
-pub(super) type Answer = (u16, Value);
-
-/// The reason why an operation has no regular answer.
-#[derive(Debug)]
-pub(super) enum Stop {
-    /// The request is refused, with this answer.
-    Refused(Answer),
-    /// The bank failed.
-    Broken(BankFault),
-}
-
-impl From<BankFault> for Stop {
-    fn from(fault: BankFault) -> Self {
-        Self::Broken(fault)
-    }
-}
-
-impl From<rusqlite::Error> for Stop {
-    fn from(fault: rusqlite::Error) -> Self {
-        Self::Broken(fault.into())
-    }
-}
 
 type Answers = fn(&Asked<'_>, &Ids, &Bank) -> Result<Answer, Stop>;
 
@@ -167,23 +98,6 @@ pub(super) fn answer(asked: &Asked<'_>, bank: &Bank) -> Answer {
     error(404, "RESOURCE_UNKNOWN", "There is no such operation.")
 }
 
-/// The interface's error body, §Errors.
-pub(super) fn error(status: u16, code: &str, message: &str) -> Answer {
-    let body = json!({
-        "id": super::new_id(),
-        "system": super::SYSTEM,
-        "status": status,
-        "code": code,
-        "message": message,
-    });
-    (status, body)
-}
-
-/// As [`error`], as a [`Stop`].
-pub(super) fn refused(status: u16, code: &str, message: &str) -> Stop {
-    Stop::Refused(error(status, code, message))
-}
-
 /// The variable segments, if the path matches the pattern.
 fn matched(pattern: &str, path: &str) -> Option<Ids> {
     let (mut wanted, mut given) = (pattern.split('/'), path.split('/'));
@@ -198,15 +112,12 @@ fn matched(pattern: &str, path: &str) -> Option<Ids> {
     }
 }
 
-fn decoded(text: &str) -> String {
-    percent_decode_str(text).decode_utf8_lossy().into_owned()
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
     use crate::core::bank::tests::bank;
-    use crate::core::caller::Fixes;
+    use crate::core::caller::{Caller, Fixes};
+    use serde_json::{Value, json};
 
     pub(in super::super) const TPP: &str = "PSDNO-FSA-1";
 

@@ -1,10 +1,10 @@
 //! Account information: the accounts that the PSU consented to (§Account access), and the agreements of the PSU.
 
+use super::super::answer::{Answer, Asked, Ids, Stop};
 use super::super::bank::Bank;
 use super::super::caller::Fixes;
 use super::super::customer::{Account, Kind};
 use super::super::history::{Page, PendingTransaction, Transaction};
-use super::super::operations::{Answer, Asked, Ids, Stop};
 use super::{amount, answered, link, psu, reference, sca_demanded, unknown};
 use serde_json::{Map, Value, json};
 

@@ -1,8 +1,8 @@
 //! Signing baskets (SBX-7).
 
+use super::super::answer::{Answer, Asked, Ids, Stop, error, refused};
 use super::super::bank::Bank;
 use super::super::basket::Basket;
-use super::super::operations::{Answer, Asked, Ids, Stop, error, refused};
 use super::super::payment::{Form, Status};
 use super::payments::authorise_and_status;
 use super::{answered, psu, sca_link, unknown};

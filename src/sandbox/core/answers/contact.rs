@@ -1,8 +1,8 @@
 //! The contact address of a TPP (SBX-13), and operations that reach the core only if the gateway is configured to forward them
 //! (SCA-20).
 
+use super::super::answer::{Answer, Asked, Ids, Stop, refused};
 use super::super::bank::Bank;
-use super::super::operations::{Answer, Asked, Ids, Stop, refused};
 use super::{answered, sca_demanded, sca_link, unknown};
 use rusqlite::{OptionalExtension, params};
 use serde_json::{Value, json};

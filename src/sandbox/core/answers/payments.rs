@@ -1,8 +1,8 @@
 //! Payments of every product, from their creation to their status (SBX-6, SBX-11, SBX-12).
 
+use super::super::answer::{Answer, Asked, Ids, Stop, error, refused};
 use super::super::bank::Bank;
 use super::super::customer::{Customer, is_identity};
-use super::super::operations::{Answer, Asked, Ids, Stop, error, refused};
 use super::super::payment::order::{Ordered, Violation};
 use super::super::payment::{DOMESTIC, INSTANT, INSTANT_FEE, Payment, Status};
 use super::{amount, answered, link, psu, sca_demanded, sca_link, unknown};

@@ -3,12 +3,12 @@
 //! Invariant: amounts are strings, as the interface describes them. No x-accept-fix reaches these operations (HDR-3), so no
 //! fix changes their answers.
 
+use super::super::answer::{Answer, Asked, Ids, Stop, refused};
 use super::super::bank::Bank;
 use super::super::customer::{Account, Customer, Kind, NewAccount};
 use super::super::history::{Page, Transaction};
 use super::super::kid::Modulus;
 use super::super::money::{self, MOST, NOK, iban};
-use super::super::operations::{Answer, Asked, Ids, Stop, refused};
 use super::{amount, link, reference, unknown};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;

@@ -6,11 +6,11 @@ mod instructions;
 mod mock;
 mod payments;
 
+use crate::core::answer::Answer;
 use crate::core::bank::Bank;
 use crate::core::bank::tests::bank;
 use crate::core::caller::Caller;
 use crate::core::customer::{Account, Customer};
-use crate::core::operations::Answer;
 use crate::core::operations::tests::{TPP, ask, tpp};
 use crate::core::seed::WITH_AGREEMENT;
 use portvakt_base::clock::{Clock, Timestamp};

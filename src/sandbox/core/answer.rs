@@ -1,0 +1,102 @@
+//! A request to the simulated core and its answer, as types.
+//!
+//! Every operation takes an [`Asked`] and returns an [`Answer`] or a [`Stop`]. Deliberately not here: which operations there are
+//! (operations.rs), and what they answer (answers.rs).
+
+use super::bank::BankFault;
+use super::caller::Caller;
+use percent_encoding::percent_decode_str;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+/// The core's name in errors and failed redirects.
+pub(super) const SYSTEM: &str = "sandbox-core";
+
+/// The segments at each `{}` of the pattern, in order, decoded (HTTP-10).
+pub(super) type Ids = Vec<String>;
+
+/// A request, as the gateway forwarded it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked<'a> {
+    /// The method.
+    pub(super) method: &'a str,
+    /// The path, without its query.
+    pub(super) path: &'a str,
+    /// The query, without its question mark.
+    pub(super) query: &'a str,
+    /// The caller and its PSU.
+    pub(super) caller: &'a Caller,
+    /// The body, whole.
+    pub(super) body: &'a [u8],
+}
+
+impl Asked<'_> {
+    /// A parameter of the query, decoded.
+    pub(super) fn parameter(&self, name: &str) -> Option<String> {
+        let mut pairs = self
+            .query
+            .split('&')
+            .filter_map(|pair| pair.split_once('='));
+        let (_, value) = pairs.find(|(known, _)| decoded(known) == name)?;
+        Some(decoded(value))
+    }
+
+    /// As [`Self::parameter`], parsed.
+    pub(super) fn parsed<T: std::str::FromStr>(&self, name: &str) -> Option<T> {
+        self.parameter(name)?.parse().ok()
+    }
+
+    /// The body as a JSON object.
+    pub(super) fn object(&self) -> Result<serde_json::Map<String, Value>, Stop> {
+        match serde_json::from_slice(self.body) {
+            Ok(Value::Object(object)) => Ok(object),
+            _ => Err(refused(400, "FORMAT_ERROR", "The body is no JSON object.")),
+        }
+    }
+}
+
+/// Status and body.
+pub(super) type Answer = (u16, Value);
+
+/// The reason why an operation has no regular answer.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// The request is refused, with this answer.
+    Refused(Answer),
+    /// The bank failed.
+    Broken(BankFault),
+}
+
+impl From<BankFault> for Stop {
+    fn from(fault: BankFault) -> Self {
+        Self::Broken(fault)
+    }
+}
+
+impl From<rusqlite::Error> for Stop {
+    fn from(fault: rusqlite::Error) -> Self {
+        Self::Broken(fault.into())
+    }
+}
+
+/// The interface's error body, §Errors.
+pub(super) fn error(status: u16, code: &str, message: &str) -> Answer {
+    let body = json!({
+        "id": Uuid::new_v4().to_string(),
+        "system": SYSTEM,
+        "status": status,
+        "code": code,
+        "message": message,
+    });
+    (status, body)
+}
+
+/// As [`error`], as a [`Stop`].
+pub(super) fn refused(status: u16, code: &str, message: &str) -> Stop {
+    Stop::Refused(error(status, code, message))
+}
+
+/// A segment or a parameter, decoded (HTTP-10).
+pub(super) fn decoded(text: &str) -> String {
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
+}
