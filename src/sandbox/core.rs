@@ -37,6 +37,7 @@ mod seed;
 // Payments and baskets, and their processing.
 mod basket;
 mod payment;
+mod payment_status;
 
 // Identification of the caller, and verification of the gateway.
 mod assertion;

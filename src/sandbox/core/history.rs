@@ -2,7 +2,8 @@
 
 use super::bank::{Bank, BankFault, day};
 use super::customer::Account;
-use super::payment::{PENDING, Payment};
+use super::payment::Payment;
+use super::payment_status::PENDING;
 use jiff::civil::Date;
 use rusqlite::{Row, params};
 use serde_json::{Map, Value};

@@ -4,7 +4,7 @@
 //! A balance is a sum, computed when it is read.
 
 use super::bank::{Bank, BankFault};
-use super::payment::PENDING;
+use super::payment_status::PENDING;
 use jiff::civil::Date;
 use rusqlite::{OptionalExtension, params};
 use serde_json::{Map, Value};
