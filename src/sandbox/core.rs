@@ -8,15 +8,15 @@
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
-use axum::extract::{ConnectInfo, DefaultBodyLimit, Request, State};
-use axum::http::{HeaderMap, Response, StatusCode, header, request::Parts};
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::{HeaderMap, Response, StatusCode, header};
 use axum::routing::get;
 use portvakt_base::clock::Clock;
 use portvakt_base::terminal::{Terminal, complain};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::net::TcpListener;
 
@@ -57,22 +57,25 @@ mod form_token;
 mod html;
 mod language;
 mod page;
+mod request_key;
+mod stage;
+
+// The state that all requests share.
+mod state;
 
 // Double entry is checked over a hundred thousand operations, and after kill -9.
 #[cfg(test)]
 mod model_tests;
 
 use self::answer::{Answer, Asked, error};
-use self::assertion::{Assertions, Covered, NotTheGateway};
+use self::assertion::Assertions;
 use self::bank::{Bank, BankFault};
-use self::caller::Caller;
 use self::control::Control;
-use self::ending::RequestKey;
 use self::form_token::FormTokens;
 use self::journal::Journal;
-use self::page::Stage;
 use self::rates::Rates;
 pub(crate) use self::seed::WITH_AGREEMENT;
+use self::state::{Core, Trust, target};
 
 /// The largest body, in bytes: HTTP-6, the gateway forwards no larger one.
 const BODY_LIMIT: usize = 64 * 1024;
@@ -140,91 +143,6 @@ pub(crate) fn run(args: &CoreArgs) -> Result<(), Box<dyn std::error::Error>> {
     })
 }
 
-/// The callers that the core trusts.
-#[derive(Debug)]
-enum Trust {
-    /// The gateway, by its assertion.
-    Gateway(Assertions),
-    /// Any caller.
-    Anyone,
-}
-
-/// The state that all requests share.
-struct Core {
-    journal: Journal,
-    bank: Mutex<Bank>,
-    control: Control,
-    /// Held while an SCA ends.
-    endings: tokio::sync::Mutex<()>,
-    /// The forms of the SCA page.
-    forms: FormTokens<(RequestKey, Stage)>,
-    /// The forms of the console.
-    console: FormTokens<()>,
-    trust: Trust,
-}
-
-impl Core {
-    /// The lock is never held while waiting for anything but the ledger. After a panic of another request, the bank is still
-    /// consistent.
-    fn bank(&self) -> MutexGuard<'_, Bank> {
-        self.bank.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The bank's time, in seconds of Unix time.
-    fn seconds(&self) -> u64 {
-        let now = self.bank().now().timestamp().as_second();
-        now.try_into().unwrap_or_default()
-    }
-
-    /// The caller, if it is trusted.
-    async fn caller(&self, head: &Parts, body: &[u8]) -> Result<Caller, NotTheGateway> {
-        let path = head.uri.path();
-        if is_own_channel(path) && is_beside(head) {
-            return Ok(Caller::default());
-        }
-        match &self.trust {
-            Trust::Anyone => Ok(Caller::by_headers(&head.headers)),
-            Trust::Gateway(assertions) => {
-                let covered = Covered {
-                    method: head.method.as_str(),
-                    target: target(head),
-                    headers: &head.headers,
-                    body,
-                };
-                let claims = assertions.verify(&covered, &self.control).await?;
-                Ok(Caller::by_claims(&claims, &head.headers))
-            }
-        }
-    }
-}
-
-/// Whether the path belongs to the bank's own channel or to the simulation, which a person at this machine uses, and no TPP.
-fn is_own_channel(path: &str) -> bool {
-    path == "/v1/sandbox/batch"
-        || path.starts_with("/v1/sandbox/payments/") && path.ends_with("/cancellation")
-}
-
-/// Whether a program on this machine calls, and not a page in a browser, which would send Origin.
-fn is_beside(head: &Parts) -> bool {
-    is_local(head) && !head.headers.contains_key(header::ORIGIN)
-}
-
-/// Whether the caller is on this machine: between loopback addresses, under a name of this machine, and not forwarded.
-fn is_local(head: &Parts) -> bool {
-    let peer = head.extensions.get::<ConnectInfo<SocketAddr>>();
-    let host = head
-        .headers
-        .get(header::HOST)
-        .and_then(|host| host.to_str().ok());
-    let host = host.unwrap_or_default();
-    let named = host.rsplit_once(':').map_or(host, |(name, _)| name);
-    peer.is_some_and(|ConnectInfo(peer)| peer.ip().is_loopback())
-        && ["localhost", "127.0.0.1", "[::1]"].contains(&named)
-        && ["forwarded", "x-forwarded-for", "gateway-tpp-id"]
-            .iter()
-            .all(|name| !head.headers.contains_key(*name))
-}
-
 /// The core as a service. The page has its own route, so that it is never logged; operations are in their own table.
 fn router(core: Arc<Core>) -> Router {
     Router::new()
@@ -268,11 +186,6 @@ async fn answer(State(core): State<Arc<Core>>, request: Request) -> Response<Bod
             .await
             .unwrap_or_else(|_| error(500, "SYSTEM_ERROR", "The simulated bank cannot answer.")),
     )
-}
-
-fn target(head: &Parts) -> &str {
-    let target = head.uri.path_and_query();
-    target.map_or("", |target| target.as_str())
 }
 
 fn reply((status, body): Answer) -> Response<Body> {

@@ -6,36 +6,19 @@
 //! completion (SCA-12). Invariant: a crash at any point leaves an approval that [`recover`] either finishes in both systems, or
 //! drops in both because the gateway refuses it for good.
 
-use super::Core;
 use super::bank::{Bank, BankFault};
 use super::control::{ControlFault, EXPIRED};
 use super::psu::in_context;
+use super::request_key::RequestKey;
+use super::state::Core;
 use portvakt_base::terminal::complain;
 use rusqlite::{OptionalExtension, Row, params};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use uuid::Uuid;
 
 /// For how long the end of an SCA is remembered, in seconds: a browser that comes back is sent to the TPP again.
 const REMEMBERED: i64 = 3_600;
-
-/// A request's token, hashed: the ledger does not keep the token when the SCA has ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct RequestKey(String);
-
-impl RequestKey {
-    /// The key of a token.
-    pub(super) fn of(request: &str) -> Self {
-        let hash = Sha256::digest(request);
-        Self(hash.iter().map(|byte| format!("{byte:02x}")).collect())
-    }
-
-    /// The hash, in hexadecimal.
-    pub(super) fn text(&self) -> &str {
-        &self.0
-    }
-}
 
 /// An approval of the PSU.
 #[derive(Clone, Debug)]
@@ -212,7 +195,7 @@ impl Bank {
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, '')",
             )?
             .execute(params![
-                request.0,
+                request.text(),
                 Step::Complete.name(),
                 self.now().timestamp().as_second(),
                 approval.tpp,
@@ -248,21 +231,21 @@ impl Bank {
             .prepare_cached(
                 "UPDATE ending SET step = ?2, completion = 'null', redirect_uri = ?3 WHERE request = ?1",
             )?
-            .execute(params![request.0, step.name(), ending.redirect_uri])?;
+            .execute(params![request.text(), step.name(), ending.redirect_uri])?;
         Ok(step)
     }
 
     fn move_ending(&self, request: &RequestKey, step: Step) -> Result<(), BankFault> {
         self.db.execute(
             "UPDATE ending SET step = ?2 WHERE request = ?1",
-            params![request.0, step.name()],
+            params![request.text(), step.name()],
         )?;
         Ok(())
     }
 
     fn forget_approval(&self, request: &RequestKey) -> Result<(), BankFault> {
         self.db
-            .execute("DELETE FROM ending WHERE request = ?1", [&request.0])?;
+            .execute("DELETE FROM ending WHERE request = ?1", [request.text()])?;
         Ok(())
     }
 
@@ -272,7 +255,7 @@ impl Bank {
              WHERE request = ?1",
         )?;
         found
-            .query_row([&request.0], |row| Ok(read_ending(row)))
+            .query_row([request.text()], |row| Ok(read_ending(row)))
             .optional()?
             .transpose()
     }
@@ -290,7 +273,7 @@ impl Bank {
         let mut open = self
             .db
             .prepare_cached("SELECT request FROM ending WHERE step <> 'ENDED' ORDER BY rowid")?;
-        let rows = open.query_map([], |row| row.get(0).map(RequestKey))?;
+        let rows = open.query_map([], |row| row.get(0).map(RequestKey::stored))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 }

@@ -8,8 +8,6 @@
 
 // The subject of the SCA.
 mod subject;
-// The steps.
-mod stage;
 // Contexts and approvals.
 mod approval;
 // The pages for the PSU, and their texts.
@@ -19,10 +17,13 @@ mod words;
 use super::bank::{Bank, BankFault};
 use super::control::{ControlFault, EXPIRED, Failure, Pending};
 use super::customer::is_identity;
-use super::ending::{self, RequestKey, Stopped};
+use super::ending::{self, Stopped};
 use super::form_token::Owner;
+use super::html;
 use super::language::Language;
-use super::{Core, html};
+use super::request_key::RequestKey;
+use super::stage::Stage;
+use super::state::Core;
 use approval::{Context, contexts};
 use axum::Form;
 use axum::body::Body;
@@ -30,7 +31,6 @@ use axum::extract::rejection::{FormRejection, QueryRejection};
 use axum::extract::{Query, State};
 use axum::http::{HeaderMap, Response, StatusCode, header};
 use portvakt_base::terminal::complain;
-pub(super) use stage::Stage;
 use std::sync::Arc;
 use subject::Subject;
 use views::{View, notice};

@@ -2,7 +2,7 @@
 
 /// The page that a form stands on, with the answers of earlier pages.
 #[derive(Clone, Debug)]
-pub(in crate::core) enum Stage {
+pub(super) enum Stage {
     /// The number.
     Identify,
     /// The bank's app was asked to confirm.

@@ -3,8 +3,8 @@
 use super::super::answer::{Answer, Asked, Ids, Stop, error, refused};
 use super::super::bank::Bank;
 use super::super::customer::{Customer, is_identity};
-use super::super::payment::order::{Ordered, Violation};
 use super::super::payment::fee::INSTANT_FEE;
+use super::super::payment::order::{Ordered, Violation};
 use super::super::payment::{DOMESTIC, INSTANT, Payment, Status};
 use super::{amount, answered, link, psu, sca_demanded, sca_link, unknown};
 use serde_json::{Map, Value, json};

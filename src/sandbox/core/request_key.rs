@@ -1,0 +1,27 @@
+//! The name of an SCA request in this bank's records.
+//!
+//! Invariant: it does not reveal the request's token. Deliberately not here: what is recorded under it (ending.rs, page.rs).
+
+use sha2::{Digest, Sha256};
+
+/// A request's token, hashed: the ledger does not keep the token when the SCA has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct RequestKey(String);
+
+impl RequestKey {
+    /// The key of a token.
+    pub(super) fn of(request: &str) -> Self {
+        let hash = Sha256::digest(request);
+        Self(hash.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// A key that the ledger holds.
+    pub(super) const fn stored(hash: String) -> Self {
+        Self(hash)
+    }
+
+    /// The hash, in hexadecimal.
+    pub(super) fn text(&self) -> &str {
+        &self.0
+    }
+}
