@@ -5,7 +5,7 @@
 //! how to run a gateway. It is started with the given configuration, as by any operator.
 
 use portvakt::config::Settings;
-use portvakt::tools::tpp::{SignedRequest, TppFault};
+use portvakt::tools::tpp::SignedRequest;
 use portvakt_base::clock::Stopwatch;
 use portvakt_base::terminal::Terminal;
 use std::io;
@@ -16,8 +16,17 @@ use time::OffsetDateTime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use uuid::Uuid;
 
+// What the parts share: scenes and what they are made of, the files and addresses, and the faults.
+mod answered;
+mod fault;
+mod memory;
+mod request;
+mod scene;
+mod setup;
+
 // The scenes and their expected results: the interface's flows, and then the refusals.
-mod scenes;
+mod flows;
+mod refusals;
 mod story;
 
 // One scene: sent, answered, judged.
@@ -33,11 +42,14 @@ mod programs;
 // The output on the terminal.
 mod report;
 
+use self::fault::DemoFault;
+use self::memory::Memory;
 use self::play::{Stage, play};
-use self::programs::{CoreSettings, DemoSetup, Programs, run_batch};
+use self::programs::{Programs, run_batch};
 use self::report::Report;
-use self::scenes::Scene;
-use self::story::{Memory, Step, Visit, Visitor};
+use self::scene::Scene;
+use self::setup::{CoreSettings, DemoSetup};
+use self::story::{Step, Visit, Visitor};
 use crate::core::WITH_AGREEMENT;
 
 /// The interval at which the running gateway is checked.
@@ -55,100 +67,6 @@ pub(crate) struct DemoArgs {
     /// Play the scenes and stop: ends with 0 where everything went as expected, with 1 otherwise.
     #[arg(long)]
     once: bool,
-}
-
-/// The reason why a demo ends early or fails.
-#[derive(Debug, thiserror::Error)]
-enum DemoFault {
-    /// The configuration cannot be used.
-    #[error("the configuration cannot be used:\n{0}")]
-    Configuration(String),
-    /// The listener cannot be reached from this machine under the name in its certificate.
-    #[error(
-        "{} lets TPPs call {address}: for the demo, set listener.address to a loopback address, such as 127.0.0.1:8443", config.display()
-    )]
-    NotLocal {
-        /// The configuration.
-        config: PathBuf,
-        /// Its listener.
-        address: SocketAddr,
-    },
-    /// An address cannot be listened on.
-    #[error(
-        "{address} is not free ({source}). Stop what listens there, or set {key} in {} to another port", config.display()
-    )]
-    Taken {
-        /// The configuration.
-        config: PathBuf,
-        /// The key in it that names the address.
-        key: &'static str,
-        /// The address.
-        address: SocketAddr,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-    /// The simulated core has no address to listen on.
-    #[error(
-        "{} names the core: for the demo, set upstream.address to a loopback address, such as 127.0.0.1:8080", .0.display()
-    )]
-    NamedCore(PathBuf),
-    /// The stand-in core cannot end an SCA.
-    #[error(
-        "{} has a control listener that the stand-in core cannot call: for the demo, set control.address to a loopback address, without socket, token_file, certificate and hosts", .0.display()
-    )]
-    NoControl(PathBuf),
-    /// The core could not tell the gateway from anybody else.
-    #[error("{} has no assertion.key: for the demo, set it to ../state/assertion.key, so that the core answers the gateway alone", .0.display())]
-    NotAsserted(PathBuf),
-    /// The links point to another page than the stand-in core's.
-    #[error("{} sends PSUs to {page}: for the demo, set sca.page to {expected}", config.display())]
-    OtherPage {
-        /// The configuration.
-        config: PathBuf,
-        /// Its page.
-        page: String,
-        /// The stand-in core's.
-        expected: String,
-    },
-    /// The gateway's program is not beside this one.
-    #[error("{} is not there: build it with `cargo build --features sandbox --bins`", .0.display())]
-    NoGateway(PathBuf),
-    /// A program ended unexpectedly.
-    #[error("{name} ended by itself ({status}). The end of what it wrote to {}:\n{tail}", log.display())]
-    Died {
-        /// Which one.
-        name: &'static str,
-        /// How it ended.
-        status: String,
-        /// Its standard error.
-        log: PathBuf,
-        /// The last lines of that.
-        tail: String,
-    },
-    /// A program runs, but does not listen.
-    #[error("{name} does not answer on {address} after {} s; what it wrote stands in {}", waited.as_secs(), log.display())]
-    Silent {
-        /// Which one.
-        name: &'static str,
-        /// Where it should.
-        address: SocketAddr,
-        /// How long it was given.
-        waited: Duration,
-        /// Its standard error.
-        log: PathBuf,
-    },
-    /// SIGINT, SIGTERM or SIGHUP before the last scene.
-    #[error("interrupted")]
-    Interrupted,
-    /// A scene had an unexpected result.
-    #[error("{0} of {1} scenes went otherwise than expected: see ✗ above")]
-    Unexpected(usize, usize),
-    /// A request could not be signed.
-    #[error(transparent)]
-    Tpp(#[from] TppFault),
-    /// A file, a child or the terminal failed.
-    #[error(transparent)]
-    Io(#[from] io::Error),
 }
 
 /// Plays every scene; then, unless told otherwise, keeps gateway and core up until it is interrupted.
@@ -233,12 +151,13 @@ async fn open(
     programs.start_gateway(setup, report).await?;
     report.cast(setup)?;
     let stage = Stage::new(setup, &args.certs);
-    let refusals = scenes::all().map(|scene| Step::Call(Box::new(scene)));
+    let refusals = refusals::all().map(|scene| Step::Call(Box::new(scene)));
     let refusals = [Step::Flow("Refusals")].into_iter().chain(refusals);
     let mut company = Company::default();
     // A new PSU, so that the records of earlier ones in the gateway and the core stay unchanged.
     company.memory.identity = format!("{:011}", Uuid::new_v4().as_u128() % 100_000_000_000);
-    for step in story::all().into_iter().chain(refusals) {
+    let flows = story::all().into_iter().chain(flows::all());
+    for step in flows.chain(refusals) {
         match step {
             Step::Flow(name) => report.flow(name)?,
             Step::Call(scene) => company.call(&scene, &stage, report).await?,

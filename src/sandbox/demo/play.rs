@@ -3,10 +3,11 @@
 //! Invariant: the requests at the core are the new lines of its log between sending and answer; scenes are played one after
 //! another.
 
-use super::DemoFault;
-use super::programs::DemoSetup;
-use super::scenes::{Expected, Scene};
-use super::story::Memory;
+use super::answered::Answered;
+use super::fault::DemoFault;
+use super::memory::Memory;
+use super::scene::{Expected, Scene};
+use super::setup::DemoSetup;
 use portvakt::tools::tpp::{
     CallOptions, SignOptions, SignedRequest, TppAnswer, TppFault, TppIdentity, call, sign,
 };
@@ -63,63 +64,6 @@ pub(super) struct Played {
     expected: Expected,
     /// Whether the answer contains what the scene expects.
     says_all: bool,
-}
-
-/// An answer.
-#[derive(Debug)]
-pub(super) struct Answered {
-    /// Its HTTP status.
-    pub(super) status: u16,
-    /// Its body; null if it is not JSON.
-    pub(super) body: Value,
-    headers: Vec<(String, String)>,
-}
-
-impl Answered {
-    fn of(answer: TppAnswer) -> Self {
-        Self {
-            status: answer.status,
-            body: serde_json::from_slice(&answer.body).unwrap_or(Value::Null),
-            headers: answer.headers,
-        }
-    }
-
-    #[cfg(test)]
-    pub(super) const fn new(status: u16, body: Value) -> Self {
-        Self {
-            status,
-            body,
-            headers: Vec::new(),
-        }
-    }
-
-    /// The value of the first header of this name, which is in lower case.
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
-        let found = self.headers.iter().find(|(known, _)| known == name)?;
-        Some(&found.1)
-    }
-
-    /// The target of a link in the body.
-    pub(super) fn link(&self, name: &str) -> Option<&str> {
-        self.body.get("_links")?.get(name)?.get("href")?.as_str()
-    }
-
-    /// A member of the body that is text.
-    pub(super) fn text(&self, name: &str) -> Option<&str> {
-        self.body.get(name)?.as_str()
-    }
-
-    /// What to change: the first fault with the header that it stands in, or where the title says it all, the title.
-    pub(super) fn first_fault(&self) -> Option<String> {
-        let Some(fault) = self.body.get("faults").and_then(|faults| faults.get(0)) else {
-            return self.text("message").map(str::to_owned);
-        };
-        let text = fault.get("text")?.as_str()?;
-        Some(match fault.get("header").and_then(Value::as_str) {
-            Some(header) => format!("{header}: {text}"),
-            None => text.to_owned(),
-        })
-    }
 }
 
 impl Played {
@@ -251,19 +195,5 @@ mod tests {
         assert!(!played(expected, 200, Value::Null, vec![seen(), seen()]).went_as_expected());
         let other = json!({"method": "GET", "target": "/b"});
         assert!(!played(expected, 200, Value::Null, vec![other]).went_as_expected());
-    }
-
-    #[test]
-    fn the_first_fault_or_the_title() {
-        let fault = |body| Answered::new(400, body).first_fault();
-        let faults =
-            json!({"message": "m", "faults": [{"header": "Date", "text": "t"}, {"text": "u"}]});
-        assert_eq!(fault(faults).unwrap(), "Date: t");
-        assert_eq!(
-            fault(json!({"message": "m", "faults": [{"text": "u"}]})).unwrap(),
-            "u"
-        );
-        assert_eq!(fault(json!({"message": "m"})).unwrap(), "m");
-        assert_eq!(fault(Value::Null), None);
     }
 }

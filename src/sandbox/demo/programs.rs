@@ -3,20 +3,19 @@
 //! Invariant: dropping a [`Program`] kills and reaps its process, whether the demo ended well, failed or panicked. Deliberately
 //! without graceful shutdown: SIGKILL is certain and immediate, and a demo has no pending work.
 
-use super::DemoFault;
+use super::fault::DemoFault;
 use super::report::Report;
+use super::setup::DemoSetup;
 use portvakt::tools::tpp::{CallOptions, SignedRequest, call};
 use portvakt_base::clock::Stopwatch;
-use std::fs::{DirBuilder, File};
+use std::fs::File;
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 use tokio::net::TcpStream;
-use uuid::Uuid;
 
 /// The time-out of a program's start: some hundred times the time on an idle machine.
 const READY_WITHIN: Duration = Duration::from_secs(20);
@@ -26,86 +25,6 @@ const ASK: Duration = Duration::from_millis(20);
 
 /// The number of log lines shown when a program ends unexpectedly.
 const TAIL: usize = 12;
-
-/// The addresses, programs and logs.
-#[derive(Debug)]
-pub(super) struct DemoSetup {
-    /// The port of the gateway's listener.
-    port: u16,
-    /// The gateway's control listener.
-    pub(super) control: SocketAddr,
-    /// The core's listener.
-    pub(super) upstream: SocketAddr,
-    /// The gateway's program.
-    pub(super) portvakt: PathBuf,
-    /// A folder of this demo alone, for what its programs write.
-    pub(super) logs: PathBuf,
-    sandbox: PathBuf,
-    config: PathBuf,
-    core: CoreSettings,
-}
-
-/// How the core is started.
-#[derive(Debug)]
-pub(super) struct CoreSettings {
-    /// Where it listens.
-    pub(super) upstream: SocketAddr,
-    /// The file of its ledger, beside the gateway's state.
-    pub(super) ledger: PathBuf,
-    /// The issuer of the gateway's assertions.
-    pub(super) issuer: String,
-    /// Their audience.
-    pub(super) audience: String,
-}
-
-impl DemoSetup {
-    pub(super) fn new(
-        config: &Path,
-        listener: SocketAddr,
-        control: SocketAddr,
-        core: CoreSettings,
-    ) -> Result<Self, DemoFault> {
-        let sandbox = std::env::current_exe()?;
-        let portvakt = sandbox.with_file_name("portvakt");
-        if !portvakt.is_file() {
-            return Err(DemoFault::NoGateway(portvakt));
-        }
-        let name = format!("portvakt-demo-{}", Uuid::new_v4().simple());
-        let logs = std::env::temp_dir().join(name);
-        // The folder is new: an existing one is refused, not used.
-        DirBuilder::new().mode(0o700).create(&logs)?;
-        Ok(Self {
-            port: listener.port(),
-            control,
-            upstream: core.upstream,
-            core,
-            portvakt,
-            logs,
-            sandbox,
-            config: config.to_owned(),
-        })
-    }
-
-    /// Where a TPP calls, by the name in the server's certificate.
-    pub(super) fn base_url(&self) -> String {
-        format!("https://localhost:{}", self.port)
-    }
-
-    /// One line of JSON for each request that the core saw.
-    pub(super) fn journal(&self) -> PathBuf {
-        self.logs.join("core.jsonl")
-    }
-
-    /// The gateway's access log.
-    pub(super) fn access_log(&self) -> PathBuf {
-        self.logs.join("access.jsonl")
-    }
-
-    /// The gateway's events.
-    pub(super) fn gateway_log(&self) -> PathBuf {
-        self.logs.join("gateway.log")
-    }
-}
 
 /// The running programs.
 #[derive(Debug, Default)]

@@ -3,10 +3,11 @@
 //! Invariant: the words are the same with and without colours, and a line is at most 80 columns wide, apart from commands to paste.
 //! Deliberately not here: a redrawn line or a cursor that moves. What is written can be kept in a file as it is.
 
+use super::answered::Answered;
 use super::browser::Visited;
-use super::play::{Answered, Played};
-use super::programs::DemoSetup;
-use super::scenes::{Expected, Scene};
+use super::play::Played;
+use super::scene::{Expected, Scene};
+use super::setup::DemoSetup;
 use portvakt_base::terminal::Terminal;
 use serde_json::Value;
 use std::env;

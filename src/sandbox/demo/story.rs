@@ -1,46 +1,20 @@
-//! The story: account access and payments as in the interface (§Flows), each step with its expected result.
+//! The story: account access and payments as in the interface (§Flows), each step with its expected result. The other flows are
+//! in flows.rs.
 //!
 //! Invariant: each step sends only values that earlier answers contained. If a step gets no value, later steps send an empty one
 //! and are refused: a failure is never hidden.
 
-// The flows beside account access and single payments.
-mod flows;
-
-use super::play::Answered;
-use super::scenes::{
-    CROSS_BORDER, Expected, PAYMENT, REDIRECT_URI, SESSION, SOMEBODY_ELSES, Scene, get, headers,
-    payment, scene,
-};
+use super::answered::Answered;
+use super::memory::{Memory, keep};
+use super::request::{CROSS_BORDER, PAYMENT, SESSION, SOMEBODY_ELSES, get, headers, payment, with};
+use super::scene::{Expected, Scene, scene};
 use portvakt::tools::tpp::Unsigned;
 
 /// A payment within Norway.
-const DOMESTIC: &str = "/v1/payments/norwegian-domestic-credit-transfers";
+pub(super) const DOMESTIC: &str = "/v1/payments/norwegian-domestic-credit-transfers";
 
 /// The number of calls without the PSU in 24 hours (QUO-1).
 const CALLS: usize = 4;
-
-/// The TPP's knowledge so far.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Memory {
-    /// The mocked national identity number of the PSU in this story.
-    pub(super) identity: String,
-    /// scaRedirect.
-    pub(super) link: String,
-    /// PSU-ID, from the redirect.
-    psu: String,
-    /// PSU-Corporate-ID, likewise; empty in a private context.
-    corporate: String,
-    /// The payments of the basket.
-    payments: [String; 2],
-    /// The first account of the list, and its numbers.
-    account: String,
-    bban: String,
-    iban: String,
-    /// The startAuthorisation link of the payment.
-    authorise: String,
-    /// The status link of the payment.
-    status: String,
-}
 
 /// A step.
 #[derive(Debug)]
@@ -73,7 +47,7 @@ pub(super) enum Visitor {
     Representative,
 }
 
-/// All of the story, in order.
+/// All of them, in order.
 pub(super) fn all() -> Vec<Step> {
     let mut steps = vec![
         Step::Flow("Account access"),
@@ -92,7 +66,6 @@ pub(super) fn all() -> Vec<Step> {
     steps.extend(without_the_psu());
     steps.extend(one_payment());
     steps.extend(single_sca());
-    steps.extend(flows::all());
     steps
 }
 
@@ -167,7 +140,7 @@ fn one_payment() -> [Step; 6] {
 }
 
 /// The start of a payment's or a basket's authorisation.
-fn authorisation() -> Scene {
+pub(super) fn authorisation() -> Scene {
     Scene {
         learn: learn_link,
         ..scene(
@@ -228,29 +201,19 @@ fn single_sca() -> [Step; 9] {
     ]
 }
 
-fn called(scene: Scene) -> Step {
+pub(super) fn called(scene: Scene) -> Step {
     Step::Call(Box::new(scene))
 }
 
-fn visited(title: &'static str) -> Step {
+pub(super) fn visited(title: &'static str) -> Step {
     Step::Visit(Visit {
         title,
         visitor: Visitor::Psu,
     })
 }
 
-fn with(request: Unsigned, more: &[(&str, &str)]) -> Unsigned {
-    let more = more
-        .iter()
-        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    Unsigned {
-        headers: request.headers.into_iter().chain(more).collect(),
-        ..request
-    }
-}
-
 /// The accounts of the PSU, who has a session.
-fn accounts(memory: &Memory) -> Unsigned {
+pub(super) fn accounts(memory: &Memory) -> Unsigned {
     with(
         get("/v1/accounts"),
         &[("PSU-ID", &memory.psu), ("TPP-Session-ID", SESSION)],
@@ -279,7 +242,7 @@ fn domestic_payment(memory: &Memory) -> Unsigned {
 }
 
 /// A payment from the PSU's first account.
-fn domestic_body(memory: &Memory) -> Vec<u8> {
+pub(super) fn domestic_body(memory: &Memory) -> Vec<u8> {
     DOMESTIC_PAYMENT.replace(OWN, &memory.bban).into()
 }
 
@@ -292,7 +255,7 @@ const DOMESTIC_PAYMENT: &str = concat!(
     r#""debtorAccount":{"bban":"(own)","currency":"NOK"}}"#,
 );
 
-fn learn_link(answered: &Answered, memory: &mut Memory) -> bool {
+pub(super) fn learn_link(answered: &Answered, memory: &mut Memory) -> bool {
     keep(&mut memory.link, answered.link("scaRedirect"))
 }
 
@@ -309,36 +272,8 @@ fn learn_payment(answered: &Answered, memory: &mut Memory) -> bool {
         && is_status(answered, "RCVD")
 }
 
-fn is_status(answered: &Answered, status: &str) -> bool {
+pub(super) fn is_status(answered: &Answered, status: &str) -> bool {
     answered.text("transactionStatus") == Some(status)
-}
-
-fn keep(place: &mut String, found: Option<&str>) -> bool {
-    found.map(|found| found.clone_into(place)).is_some()
-}
-
-impl Memory {
-    /// Reads the redirect (§Redirect after successful SCA); returns whether it contains everything required.
-    pub(super) fn learn_redirect(&mut self, uri: &str) -> bool {
-        let Some((start, query)) = uri.split_once('?') else {
-            return false;
-        };
-        let parameter = |name: &str| {
-            let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-            pairs
-                .find(|(known, _)| *known == name)
-                .map(|(_, value)| value)
-        };
-        let agreement = parameter("psu-corporate-id");
-        let context = agreement.map_or("PRIVATE", |_| "CORPORATE");
-        agreement
-            .unwrap_or_default()
-            .clone_into(&mut self.corporate);
-        start == REDIRECT_URI
-            && parameter("tpp-session-id") == Some(SESSION)
-            && parameter("context") == Some(context)
-            && keep(&mut self.psu, parameter("psu-id"))
-    }
 }
 
 #[cfg(test)]
@@ -359,26 +294,6 @@ mod tests {
         let link = json!({"_links": {"scaRedirect": {"href": "http://b/"}}});
         assert!(learn_link(&answered(link), &mut memory));
         assert_eq!(memory.link, "http://b/");
-    }
-
-    #[test]
-    fn a_redirect_must_say_all() {
-        let mut memory = Memory::default();
-        let good = format!("{REDIRECT_URI}?psu-id=1&tpp-session-id={SESSION}&context=PRIVATE");
-        for bad in [
-            REDIRECT_URI.to_owned(),
-            good.replace("psu-id=1", "status=401"),
-            good.replace(SESSION, "other"),
-            good.replace("PRIVATE", "CORPORATE"),
-            good.replace(REDIRECT_URI, "https://thief.example/"),
-        ] {
-            assert!(!memory.learn_redirect(&bad), "{bad}");
-        }
-        assert!(memory.learn_redirect(&good));
-        assert_eq!(memory.psu, "1");
-        let corporate = good.replace("PRIVATE", "CORPORATE&psu-corporate-id=2");
-        assert!(memory.learn_redirect(&corporate));
-        assert_eq!(memory.corporate, "2");
     }
 
     #[test]

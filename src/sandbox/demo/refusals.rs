@@ -3,76 +3,17 @@
 //! Invariant: each altered request has only the one fault in its title, so its refusal proves that one check. Deliberately
 //! written out here and not taken from the gateway: a TPP's developer relies on these statuses and reasons.
 
-use super::play::Answered;
-use super::story::Memory;
+use super::memory::Memory;
+use super::request::{PAYMENT, get, payment};
+use super::scene::{Expected, Scene, scene};
 use portvakt::tools::tpp::{SignedRequest, Unsigned};
 use std::time::Duration;
-
-/// An address for documentation, RFC 5737.
-const PSU_ADDRESS: &str = "192.0.2.10";
 
 /// An unknown PSU-ID.
 const PSU: &str = "5b0b0f8e-0c2c-4d0e-9b55-3f1f4f0a7a11";
 
-/// Where the PSU would come back to.
-pub(super) const REDIRECT_URI: &str = "https://tpp.example/callback";
-
-/// The session that the TPP names.
-pub(super) const SESSION: &str = "demo-session";
-
-/// Operation B.
-pub(super) const CROSS_BORDER: &str = "/v1/payments/norwegian-cross-border-credit-transfers";
-
 /// One more byte than HTTP-6 lets through.
 const ONE_BYTE_TOO_MANY: usize = 64 * 1024 + 1;
-
-/// The debtor's account of [`PAYMENT`], which belongs to no customer here, so a payment that should be accepted names another.
-pub(super) const SOMEBODY_ELSES: &str = "NO9386011117947";
-
-/// A payment that is above the limit of 100 000 NOK and says what such a payment must say (§Payment creation request).
-pub(super) const PAYMENT: &str = concat!(
-    r#"{"instructedAmount":{"amount":"150000.00","currency":"NOK"},"#,
-    r#""creditorName":"Werkzeugbau Muster GmbH","#,
-    r#""creditorAccount":{"iban":"DE89370400440532013000","currency":"EUR"},"#,
-    r#""creditorAddress":{"street":"Musterweg","buildingNumber":"1","city":"Berlin","country":"DE"},"#,
-    r#""debtorAccount":{"iban":"NO9386011117947","currency":"NOK"},"#,
-    r#""remittanceInformationUnstructured":"Faktura 4711","#,
-    r#""regulatoryReportingCode":"14","regulatoryReportingInformation":"Machine tools"}"#,
-);
-
-/// The expected result of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Expected {
-    /// The core sees it, once, and answers with this status.
-    Forwarded(u16),
-    /// The gateway answers by itself with this status, and the core sees nothing.
-    Answered(u16),
-    /// The gateway answers with this status and reason, and the core sees nothing.
-    Refused(u16, &'static str),
-}
-
-/// A request, and its expected result.
-#[derive(Debug)]
-pub(super) struct Scene {
-    /// One line that says what is special about it.
-    pub(super) title: &'static str,
-    /// Who signs it: the name of a certificate of the development PKI.
-    pub(super) signer: &'static str,
-    /// The request to sign, built from the story's values so far.
-    pub(super) request: fn(&Memory) -> Unsigned,
-    /// Whether the previous request is sent again unchanged instead.
-    pub(super) again: bool,
-    /// The age of the request's Date.
-    pub(super) age: Duration,
-    /// The change between signing and sending.
-    pub(super) meddle: fn(&mut SignedRequest),
-    /// The expected result.
-    pub(super) expected: Expected,
-    /// Checks the answer's further content, which may be stored in the memory.
-    pub(super) learn: fn(&Answered, &mut Memory) -> bool,
-    /// Whether the report shows the whole request at the core.
-    pub(super) shows_core: bool,
-}
 
 /// All of them, in the order of the gateway's checks.
 pub(super) fn all() -> impl Iterator<Item = Scene> {
@@ -178,25 +119,6 @@ fn spoilt_by_the_caller() -> [Scene; 5] {
     ]
 }
 
-/// A scene without a fault.
-pub(super) fn scene(
-    title: &'static str,
-    request: fn(&Memory) -> Unsigned,
-    expected: Expected,
-) -> Scene {
-    Scene {
-        title,
-        signer: "tpp-both",
-        request,
-        again: false,
-        age: Duration::ZERO,
-        meddle: |_| {},
-        expected,
-        learn: |_, _| true,
-        shows_core: false,
-    }
-}
-
 fn refused(
     title: &'static str,
     request: fn(&Memory) -> Unsigned,
@@ -215,41 +137,6 @@ fn spoilt_payment(_: &Memory) -> Unsigned {
     let mut request = payment(PAYMENT.into());
     request.headers.push(("PSU-ID".into(), PSU.into()));
     request
-}
-
-/// With the headers that nearly every operation requires (HDR-5).
-pub(super) fn get(target: &str) -> Unsigned {
-    Unsigned {
-        method: "GET".into(),
-        target: target.into(),
-        headers: headers(&[]),
-        body: None,
-    }
-}
-
-/// With the headers that a cross-border payment requires (HDR-1, HDR-2), PSU-ID apart.
-pub(super) fn payment(body: Vec<u8>) -> Unsigned {
-    Unsigned {
-        method: "POST".into(),
-        target: CROSS_BORDER.into(),
-        headers: headers(&[
-            ("Content-Type", "application/json"),
-            ("x-accept-fix", "amount-as-string"),
-            ("TPP-Session-ID", SESSION),
-        ]),
-        body: Some(body),
-    }
-}
-
-pub(super) fn headers(more: &[(&str, &str)]) -> Vec<(String, String)> {
-    [
-        ("TPP-Redirect-URI", REDIRECT_URI),
-        ("PSU-IP-Address", PSU_ADDRESS),
-    ]
-    .iter()
-    .chain(more)
-    .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-    .collect()
 }
 
 /// The content is white space: the body is refused before it is parsed as JSON.

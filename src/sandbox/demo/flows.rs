@@ -1,10 +1,12 @@
 //! The other flows of the interface (SBX-9): registration, a basket, bank-offered consent, the corporate context, and biometric
 //! authentication where there is some.
 
-use super::super::scenes::{Expected, SESSION, Scene, get, headers, scene};
-use super::{
-    DOMESTIC, Memory, Step, Visit, Visitor, accounts, authorisation, called, domestic_body,
-    is_status, keep, learn_link, visited, with,
+use super::memory::{Memory, keep};
+use super::request::{SESSION, get, headers, with};
+use super::scene::{Expected, Scene, scene};
+use super::story::{
+    DOMESTIC, Step, Visit, Visitor, accounts, authorisation, called, domestic_body, is_status,
+    learn_link, visited,
 };
 use portvakt::tools::tpp::Unsigned;
 use serde_json::json;
