@@ -223,7 +223,7 @@ impl Gate {
             session.set_keepalive(None);
             return Err(Refusal::new(reason));
         }
-        self.overload.judge(&arrival)?;
+        self.overload.judge(|| arrival.is_strange())?;
         if self.telemetry().audit().refuses() {
             return Err(failure::not_audited());
         }

@@ -7,7 +7,6 @@
 //! its connection is not refused here; the share never reaches zero, so that a TPP with a new connection gets in after some attempts.
 //! Deliberately not here: requests in flight to the core ([`super::in_flight`]), and rates (QUO-12).
 
-use super::arrival::Arrival;
 use crate::{
     clock::Stopwatch,
     interface::{Reason, Refusal},
@@ -92,12 +91,12 @@ impl Overload {
         is_served
     }
 
-    /// Refuses a stranger's request, if the threads cannot keep up.
+    /// Refuses a stranger's request, if the threads cannot keep up. Only then `is_strange` is asked.
     ///
     /// # Errors
     /// It is refused.
-    pub(super) fn judge(&self, arrival: &Arrival<'_>) -> Result<(), Refusal> {
-        match self.is_refusing() && arrival.is_strange() && !self.serves(Stranger::Request) {
+    pub(super) fn judge(&self, is_strange: impl FnOnce() -> bool) -> Result<(), Refusal> {
+        match self.is_refusing() && is_strange() && !self.serves(Stranger::Request) {
             true => Err(Refusal::new(Reason::Overloaded)),
             false => Ok(()),
         }
