@@ -1,8 +1,7 @@
 //! The gateway as a process, with a core that answers every request with two bytes.
 
-use super::client::Tpps;
+use super::tpps::Tpps;
 use portvakt::private_file;
-use portvakt_development_pki as pki;
 use std::{
     fs,
     io::{BufRead, BufReader, Write},
@@ -96,19 +95,6 @@ impl Drop for Gateway {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// The certificate of the listener, and the CA that clients trust for it.
-pub(super) fn server() -> (pki::Ca, pki::Issued) {
-    let spec = pki::CaSpec {
-        key: pki::Key::EcP256,
-        ..pki::CaSpec::development_root()
-    };
-    let authority = pki::Ca::root(&spec).unwrap();
-    let server = authority
-        .issue_server(&pki::Key::EcP256, spec.not_before, spec.not_after)
-        .unwrap();
-    (authority, server)
 }
 
 fn free_address() -> SocketAddr {

@@ -14,14 +14,17 @@
     reason = "a benchmark fails by panicking, prints what it found, and takes the time"
 )]
 
-// Requests of many TPPs, and their connections.
-mod client;
+// Many TPPs and their requests.
+mod tpps;
 // The gateway as a process, with a core.
 mod gateway;
+// Connections to it.
+mod client;
 
-use client::{Link, Tpps};
+use client::Link;
 use gateway::Gateway;
 use std::{os::unix::process::CommandExt, process::Command};
+use tpps::Tpps;
 
 /// The default limit on connections.
 const CONNECTIONS: usize = 10_000;
