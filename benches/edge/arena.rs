@@ -3,7 +3,11 @@
 use crate::{
     core_server::Core,
     honest::{self, Served},
-    peer::{self, Edge, Peer, Running, Setup, Stage},
+    peers::{
+        peer::{self, Edge, Peer, Setup},
+        running::Running,
+        stage::Stage,
+    },
     table::{Better, Metric, PEERS},
     wire::Dialer,
 };

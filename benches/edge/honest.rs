@@ -5,8 +5,11 @@
 
 use crate::{
     core_server::find,
-    peer::{PSU, Running, Stage},
-    pool::{Call, Fault, Pool, Signer},
+    peers::{
+        pool::{Call, Fault, Pool, Signer},
+        running::Running,
+        stage::{PSU, Stage},
+    },
     wire::{Dialer, HONEST, Offer, Tls},
 };
 use std::{

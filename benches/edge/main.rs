@@ -18,16 +18,7 @@ mod arena;
 mod core_server;
 mod fuzz;
 mod honest;
-#[path = "../peers/peer.rs"]
-#[allow(
-    dead_code,
-    clippy::too_many_lines,
-    reason = "the comparison of speed uses the rest"
-)]
-mod peer;
-#[path = "../peers/pool.rs"]
-#[allow(dead_code, reason = "the comparison of speed uses the rest")]
-mod pool;
+mod peers;
 mod rows;
 mod slow;
 mod table;

@@ -1,8 +1,9 @@
 //! Load generators and their results.
 
 use crate::{
-    peer::{Peer, Running},
+    peer::Peer,
     pool::{Call, Fault, Pool},
+    running::Running,
 };
 use std::{
     path::Path,

@@ -18,17 +18,23 @@
     reason = "a benchmark fails by panicking, prints what it found, and takes the time"
 )]
 
+mod budgets;
 mod load;
 mod loads;
 #[allow(dead_code, reason = "portvakt-edge uses the rest")]
 mod peer;
 mod pool;
 mod report;
+#[allow(dead_code, reason = "portvakt-edge uses the rest")]
+mod running;
+#[allow(dead_code, reason = "portvakt-edge uses the rest")]
+mod stage;
 
 use loads::{Entry, Load};
-use peer::{Running, Stage};
 use pool::Pool;
 use report::{Row, Table};
+use running::Running;
+use stage::Stage;
 use std::{
     collections::HashMap,
     path::PathBuf,
@@ -109,7 +115,7 @@ fn main() {
             tables.push(table);
         }
     }
-    print!("{}", loads::budgets(&tables));
+    print!("{}", budgets::markdown(&tables));
     if let Some(file) = &options.write {
         write(file, &tables);
     }
@@ -221,7 +227,7 @@ fn write(file: &std::path::Path, tables: &[Table]) {
         .split_once(MARKS[1])
         .expect("the document has the marks");
     let measured: Vec<String> = tables.iter().map(Table::markdown).collect();
-    let measured = format!("{}\n{}\n", measured.join("\n"), loads::budgets(tables));
+    let measured = format!("{}\n{}\n", measured.join("\n"), budgets::markdown(tables));
     let [begin, end] = MARKS;
     std::fs::write(file, format!("{before}{begin}\n{measured}{end}{after}")).unwrap();
     if let Some(first) = tables.first() {

@@ -8,7 +8,7 @@ use crate::{
     arena::{Arena, Attacked, CALLS},
     core_server::find,
     honest::{get, signed},
-    peer::PSU,
+    peers::stage::PSU,
     wire::{
         Dialer, END_HEADERS, END_STREAM, Offer, PREFACE, Tls, block, drain, frame, frame as encode,
         one_of, tcp,

@@ -3,8 +3,10 @@
 use crate::{
     arena::{Arena, Attacked, CALLS, figure, honest_metrics, honest_values},
     honest::Served,
-    peer::OTHER_PSU,
-    pool::{Call, Pool, payment_body},
+    peers::{
+        pool::{Call, Pool, payment_body},
+        stage::OTHER_PSU,
+    },
     table::{Better, Line, Metric},
     wire::{ATTACKER, Dialer, END_HEADERS, END_STREAM, block, frame},
 };

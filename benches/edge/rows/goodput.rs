@@ -5,8 +5,10 @@
 
 use crate::{
     arena::{Arena, Attacked, figure},
-    peer::KnownTpp,
-    pool::{AHEAD, Pool},
+    peers::{
+        pool::{AHEAD, Pool},
+        stage::KnownTpp,
+    },
     table::{Better, Line, Metric},
     wire::{Dialer, Offer, Tls, one_of},
 };
