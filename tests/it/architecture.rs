@@ -373,8 +373,8 @@ fn one_line_makes_a_circle() {
     assert_eq!(
         found("admission/name.rs", "use crate::gateway::X;"),
         [
-            "gateway/mod.rs admission/chain.rs admission/name.rs",
-            "gateway/mod.rs admission/mod.rs admission/chain.rs admission/name.rs"
+            "admission/chain.rs admission/name.rs gateway/mod.rs",
+            "admission/chain.rs admission/name.rs gateway/mod.rs admission/mod.rs"
         ]
     );
     assert_eq!(found("admission/name.rs", "pub(super) fn f() {}"), [""; 0]);
