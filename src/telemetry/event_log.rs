@@ -26,8 +26,14 @@ use tracing_subscriber::{
     registry,
 };
 
-/// The crates whose events are written.
-const TARGETS: [&str; 1] = [env!("CARGO_PKG_NAME")];
+/// The crates whose events are written: this one, and those of Portvakt below it.
+const TARGETS: [&str; 5] = [
+    env!("CARGO_CRATE_NAME"),
+    "portvakt_base",
+    "portvakt_interface",
+    "portvakt_state",
+    "portvakt_trust",
+];
 
 /// The time for which a panic waits until its event is written.
 const PANIC_WITHIN: Duration = Duration::from_secs(1);
@@ -263,6 +269,20 @@ mod tests {
         kept.lock().unwrap().clone()
     }
 
+    /// A crate that is missing in the list would lose its events in silence.
+    #[test]
+    fn every_crate_of_portvakt_is_listed() {
+        let manifest = include_str!("../Cargo.toml");
+        let (_, dependencies) = manifest.split_once("\n[dependencies]\n").unwrap();
+        let (dependencies, _) = dependencies.split_once("\n[").unwrap();
+        let names = dependencies
+            .lines()
+            .filter_map(|line| line.split(['.', ' ']).next());
+        let own = names.filter(|name| name.starts_with("portvakt-"));
+        let own: Vec<_> = own.map(|name| name.replace('-', "_")).collect();
+        assert_eq!(TARGETS[1..], own);
+    }
+
     #[test]
     fn only_the_gateways_own_events_are_written() {
         let found = lines(Level::TRACE, || {
@@ -270,9 +290,10 @@ mod tests {
             tracing::error!(target: "pingora_core::protocols", psu = "01010112345", "other");
             tracing::error!(target: "portvaktig", "other");
             tracing::error!(target: "portvakt", "root");
+            tracing::error!(target: "portvakt_state::sqlite", "below");
         });
         let messages: Vec<_> = found.iter().map(|line| &line["message"]).collect();
-        assert_eq!(messages, ["own", "root"]);
+        assert_eq!(messages, ["own", "root", "below"]);
         let found = lines(Level::WARN, || {
             tracing::info!("quiet");
             tracing::warn!("loud");
