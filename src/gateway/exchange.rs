@@ -9,7 +9,6 @@ use super::{
     drain::Underway,
     opening::{Opening, TraceIds},
 };
-use crate::telemetry::{CutCause, FailureKind};
 use crate::{
     admission::{self, ObservedFault, Outcome, Record, Trial},
     clock::{Clock, Timestamp},
@@ -21,7 +20,7 @@ use crate::{
     },
     sca::Links,
     state::Blocks,
-    telemetry::{CoreTook, Finished, Subject, Telemetry},
+    telemetry::{CoreTook, CutCause, FailureKind, Finished, Subject, Telemetry},
     trust::Certificate,
 };
 use http::HeaderValue;

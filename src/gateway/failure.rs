@@ -2,11 +2,10 @@
 //!
 //! Invariant: a failure of the caller's own connection has no refusal, because no answer can reach the caller.
 
-use crate::telemetry::{CutCause, FailureKind};
 use crate::{
     interface::{Reason, Refusal},
     sca::SealFault,
-    telemetry::Telemetry,
+    telemetry::{CutCause, FailureKind, Telemetry},
     upstreams::Full,
 };
 use pingora::{

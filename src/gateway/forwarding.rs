@@ -19,7 +19,6 @@ use super::{
     sca_link, settle,
     upstream::{CoreAnswer, SendFailure, Upstream, broken_off},
 };
-use crate::telemetry::{CutCause, FailureKind};
 use crate::{
     admission::{Admitted, Outcome, UnderWay},
     clock::Stopwatch,
@@ -27,7 +26,7 @@ use crate::{
     in_use::Current,
     interface::{QuotaLeft, Reason},
     state::{Removal, StateStore},
-    telemetry::Telemetry,
+    telemetry::{CutCause, FailureKind, Telemetry},
     upstreams::{Failure, Group, InFlightRequest, Place, TppMark},
 };
 use http::{Version, response::Parts};
@@ -303,12 +302,8 @@ impl Forwarder {
         }
         let error = failure::large_answer();
         self.count_failed_answer(&error);
-        let failure = Failure::OfRequest(tpp);
-        group.failed(
-            &answer.body.endpoint(),
-            FailureKind::Garbage.name(),
-            failure,
-        );
+        let (endpoint, failure) = (answer.body.endpoint(), Failure::OfRequest(tpp));
+        group.failed(&endpoint, FailureKind::Garbage.name(), failure);
         let error = failure::unanswered(error, admitted.method().is_safe(), true);
         Err(SendFailure::rejected(&answer, error))
     }

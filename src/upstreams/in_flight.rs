@@ -7,10 +7,9 @@
 //! those that were judged while there was room, wait after their checks. The TPPs with waiting requests get room in turn, each for its
 //! longest waiting one. Deliberately not here: rates (QUO-12), which limit requests per second.
 
-use crate::telemetry::CutCause;
 use crate::{
     interface::{Reason, TppId},
-    telemetry::Telemetry,
+    telemetry::{CutCause, Telemetry},
 };
 use std::{
     collections::{HashMap, VecDeque, hash_map::RandomState},

@@ -5,7 +5,7 @@ mod keys;
 /// Calls that are given back.
 mod settled;
 
-use crate::harness::{Answer, Call, Gate, Protocol, accepted, eventually, let_pass, refused};
+use crate::harness::{Answer, Call, Gate, Protocol, accepted, let_pass, refused};
 use portvakt::clock::{Clock, Timestamp};
 use std::{
     sync::atomic::{AtomicUsize, Ordering},

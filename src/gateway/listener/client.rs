@@ -7,10 +7,9 @@ use super::{
     origin::Origin,
     unsent::{Delivery, UnsentAnswers},
 };
-use crate::telemetry::CutCause;
 use crate::{
     interface::{Reason, chunks::ChunkedBody},
-    telemetry::Subject,
+    telemetry::{CutCause, Subject},
     trust::{CertificateSlot, ClientChain},
 };
 use http::{HeaderMap, StatusCode};

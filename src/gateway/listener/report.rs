@@ -8,13 +8,12 @@ use super::{
     client::ClientConnection,
     frames::{Cut, LibraryRefusal},
 };
-use crate::telemetry::CutCause;
 use crate::{
     admission::{Outcome, Record},
     clock::Clock,
     in_use::Current,
     interface::Reason,
-    telemetry::{Finished, HttpFacts, Subject, Telemetry},
+    telemetry::{CutCause, Finished, HttpFacts, Subject, Telemetry},
 };
 use std::{fmt, sync::Arc};
 use tracing::Level;

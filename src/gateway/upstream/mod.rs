@@ -22,14 +22,13 @@ use super::{
     failure,
     forward::{self, HeadDraft},
 };
-use crate::telemetry::FailureKind;
 use crate::{
     admission::{Fresh, UnderWay},
     clock::{Clock, Stopwatch},
     config::UpstreamGroup,
     interface::Refusal,
     signing::AssertionSigner,
-    telemetry::Telemetry,
+    telemetry::{FailureKind, Telemetry},
     upstreams::{Endpoint, Failure, Group, TppMark},
 };
 use answer::{connection, has_begun, read_head};
