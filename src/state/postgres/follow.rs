@@ -39,9 +39,9 @@ const START: Duration = Duration::from_secs(5);
 /// The pause after a failure.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The time after which changes may have left the log unread: half the time that they stay. By the gateway's clock and by the database's,
-/// which removes them: that of a virtual machine stands while it is paused.
-const FORGETS: Duration = Duration::from_secs(300);
+/// The maximum time between two readings of the log: half the time after which the database removes a change. Both clocks count, the
+/// gateway's and the database's, because the clock of a paused virtual machine stops.
+const MAX_GAP: Duration = Duration::from_secs(300);
 
 /// The maximum number of changes that are read at once. With more the cache is dropped, which costs less than to read them.
 const CHANGES: usize = 10_000;
@@ -270,7 +270,7 @@ impl Follower {
         };
         let last = self.position.as_ref();
         let is_complete = last.is_some_and(|last| {
-            read.len() < CHANGES && has_all(last.at, now.at, self.since_read.elapsed())
+            read.len() < CHANGES && is_log_complete(last.at, now.at, self.since_read.elapsed())
         });
         let cache = &self.shared.process.cache;
         if is_complete {
@@ -323,7 +323,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Ends a proof that did not succeed in time, so that the server does not keep its process.
+    /// Cancels a proof that did not succeed in time, so that the database's process for it ends.
     async fn cancel(&self) {
         if let Some(link) = &self.link {
             self.shared.connector.cancel(link).await;
@@ -342,10 +342,10 @@ impl Follower {
     }
 }
 
-/// Whether the log still had every change since the last reading: the times of both by the database's clock, and the time between them by
-/// this machine's.
-fn has_all(last: i64, now: i64, passed: Duration) -> bool {
-    Duration::from_secs(now.abs_diff(last)).max(passed) < FORGETS
+/// Whether no change since the last reading can have been removed from the log. `last` and `now`: the times of the two readings by the
+/// database's clock, in seconds; `passed`: the time between them by this machine's clock.
+fn is_log_complete(last: i64, now: i64, passed: Duration) -> bool {
+    Duration::from_secs(now.abs_diff(last)).max(passed) < MAX_GAP
 }
 
 #[cfg(test)]
@@ -357,13 +357,13 @@ mod tests {
         for (now, passed, has) in [
             (1_000, 0, true),
             (1_299, 299, true),
-            // A virtual machine that was paused: its clock stood.
+            // A virtual machine was paused, and its clock stopped.
             (1_300, 1, false),
             (1_001, 300, false),
             (700, 1, false),
         ] {
             assert_eq!(
-                has_all(1_000, now, Duration::from_secs(passed)),
+                is_log_complete(1_000, now, Duration::from_secs(passed)),
                 has,
                 "{now}"
             );
