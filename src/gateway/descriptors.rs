@@ -3,7 +3,7 @@
 //! Some descriptors are reserved for the control listener, the state and revocation data, so the public listener cannot take the
 //! last one.
 
-use super::listener::TOLD;
+use super::listener::MAX_EXCESS;
 use crate::config::{Listener, Upstreams};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -44,7 +44,7 @@ pub(super) fn reserve(listener: &Listener, upstreams: &Upstreams) -> Result<(), 
 pub(super) fn needed(listener: &Listener, upstreams: &Upstreams) -> u64 {
     let needed = [
         listener.limits.connections,
-        TOLD,
+        MAX_EXCESS,
         upstreams.max_in_flight(),
         KEPT_BACK,
     ];

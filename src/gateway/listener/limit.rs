@@ -14,9 +14,9 @@ use std::{
     time::Duration,
 };
 
-/// The number of excess connections that get a refusal before they are closed. Further ones are closed without an answer, so the
-/// resources of excess connections stay bounded.
-pub(in crate::gateway) const TOLD: usize = 64;
+/// The maximum number of open excess connections, each of which gets a refusal. Further ones are closed without an answer, so that
+/// the resources of excess connections stay bounded.
+pub(in crate::gateway) const MAX_EXCESS: usize = 64;
 
 /// The time after a flood in which handshakes of its address wait: without it, a client that floods and connects again at once would
 /// cost as many handshakes as it can begin. Short, because others may share the address.
@@ -28,7 +28,7 @@ pub(super) struct ConnectionLimit {
     total: usize,
     per_address: Option<usize>,
     open: AtomicUsize,
-    told: AtomicUsize,
+    excess: AtomicUsize,
     by_network: Mutex<HashMap<Network, Counted>>,
     telemetry: Arc<Telemetry>,
 }
@@ -81,7 +81,7 @@ impl ConnectionLimit {
             total,
             per_address,
             open: AtomicUsize::new(0),
-            told: AtomicUsize::new(0),
+            excess: AtomicUsize::new(0),
             by_network: Mutex::default(),
             telemetry,
         })
@@ -90,7 +90,7 @@ impl ConnectionLimit {
     /// A place for a connection, counted in total: within the limit, or as an excess connection that gets a refusal, or `None`.
     pub(super) fn place(self: &Arc<Self>) -> Option<Place> {
         let is_excess = !take(&self.open, self.total);
-        let taken = !is_excess || take(&self.told, TOLD);
+        let taken = !is_excess || take(&self.excess, MAX_EXCESS);
         taken.then(|| {
             self.telemetry.connection_opened();
             Place {
@@ -166,12 +166,12 @@ impl Place {
             self.network = Some(network);
             return Some(self);
         }
-        let is_told = take(&self.limit.told, TOLD);
-        if is_told {
+        let is_taken = take(&self.limit.excess, MAX_EXCESS);
+        if is_taken {
             self.excess = Some(Reason::TooManyAtOnce);
             self.limit.open.fetch_sub(1, Ordering::Relaxed);
         }
-        is_told.then_some(self)
+        is_taken.then_some(self)
     }
 
     /// The connection was cut because it flooded: the next handshakes of its network wait. Nothing if there is no limit per address.
@@ -204,7 +204,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         self.limit.telemetry.connection_closed();
         let counted = if self.is_excess() {
-            &self.limit.told
+            &self.limit.excess
         } else {
             &self.limit.open
         };
@@ -244,8 +244,8 @@ mod tests {
         let again = place(&limit, "192.0.2.1").unwrap();
         assert!(!again.is_excess());
         drop((two, other, again));
-        let [open, told] = [&limit.open, &limit.told].map(|count| count.load(Ordering::Relaxed));
-        assert_eq!((open, told), (0, 0));
+        let counts = [&limit.open, &limit.excess];
+        assert_eq!(counts.map(|count| count.load(Ordering::Relaxed)), [0, 0]);
         assert!(limit.by_network.lock().unwrap().is_empty());
     }
 
@@ -302,11 +302,13 @@ mod tests {
     }
 
     #[test]
-    fn so_many_are_told() {
+    fn further_excess_connections_get_no_answer() {
         let limit = limit(0, None);
-        let told: Vec<_> = (0..=TOLD).map(|_| place(&limit, "192.0.2.1")).collect();
-        assert_eq!(told.iter().flatten().count(), TOLD);
-        drop(told);
+        let places: Vec<_> = (0..=MAX_EXCESS)
+            .map(|_| place(&limit, "192.0.2.1"))
+            .collect();
+        assert_eq!(places.iter().flatten().count(), MAX_EXCESS);
+        drop(places);
         assert!(place(&limit, "192.0.2.1").is_some());
     }
 }

@@ -34,7 +34,7 @@ mod report;
 pub(super) use accept::{PublicListener, PublicSocket};
 pub(super) use client::{ClientConnection, HeadFault};
 pub(super) use http2::http2_options;
-pub(super) use limit::TOLD;
+pub(super) use limit::MAX_EXCESS;
 pub(super) use saved::saved_session;
 pub(super) use unsent::Delivery;
 
