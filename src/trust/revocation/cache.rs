@@ -75,7 +75,7 @@ impl SourceCache {
             .map_err(|_| SourceFault::Invalid("OpenSSL cannot write the certificate"))?;
         let signers = Signers::new(above.into(), Vec::new());
         let member = self.member_of(published, None, issuer, &signers);
-        ChainSources(Box::new([member])).that_tell()
+        ChainSources(Box::new([member])).require_each_member()
     }
 
     /// A CRL as an answer, with the sources of its signer if another key than that of the issuing certificate signed it.
@@ -83,7 +83,7 @@ impl SourceCache {
         let sources = |chain: &Chain| {
             let chain = chain.iter().map(|der| read_certificate(der));
             let chain = chain.collect::<Result<Vec<_>, _>>()?;
-            self.sources(&chain, |_| Vec::new())?.that_tell()
+            self.sources(&chain, |_| Vec::new())?.require_each_member()
         };
         let signer = list.signer.as_ref().map(sources).transpose()?;
         Ok(SourceAnswer::Crl(list, signer))

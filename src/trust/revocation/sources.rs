@@ -25,11 +25,14 @@ pub(super) struct MemberSources {
 }
 
 impl ChainSources {
-    /// Returns the sources if each member has one: without a source, a member never becomes good.
-    pub(super) fn that_tell(self) -> Result<Self, SourceFault> {
+    /// Returns the sources if each member has at least one: without a source, the status of a member never becomes good.
+    ///
+    /// # Errors
+    /// A member has none.
+    pub(super) fn require_each_member(self) -> Result<Self, SourceFault> {
         if self.0.iter().any(|member| member.sources.is_empty()) {
             return Err(SourceFault::Invalid(
-                "nobody tells whether its signer's certificate is revoked: there is neither a CRL for it nor, for a responder, id-pkix-ocsp-nocheck",
+                "the revocation status of its signer's certificate cannot be known: there is neither a CRL for it nor, for a responder, id-pkix-ocsp-nocheck",
             ));
         }
         Ok(self)

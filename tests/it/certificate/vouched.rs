@@ -150,7 +150,7 @@ fn a_list_by_another_key_of_the_same_ca() {
             false,
         ),
         (
-            "nobody tells whether it is revoked",
+            "no CRL shows whether it is revoked",
             vec![("intermediates/other.pem", silent.pem())],
             false,
         ),
