@@ -5,7 +5,7 @@
 //! otherwise it grows again, step by step. A stranger is a new connection, before its handshake, and a request on a connection on which
 //! no signature has been verified, except the first: its handshake has been paid for. Invariants: a TPP whose signature was verified on
 //! its connection is not refused here; the share never reaches zero, so that a TPP with a new connection gets in after some attempts.
-//! Deliberately not here: requests in flight to the core ([`super::in_flight`]), and rates (QUO-12).
+//! Deliberately not here: the limit of requests in flight to the core ([`crate::upstreams::InFlightRequest`]), and rates (QUO-12).
 
 use crate::{
     clock::Stopwatch,
@@ -21,7 +21,7 @@ use std::{
 };
 use tokio::time::sleep;
 
-/// The share of strangers that stands for all of them.
+/// The share of strangers at which all of them are served.
 const ALL: u32 = 1 << 16;
 
 /// The smallest share: one stranger of 64.
