@@ -6,7 +6,7 @@ use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use http::{Method, request::Parts};
 use std::num::NonZeroU32;
 
-/// The most answers in a second.
+/// The maximum number of answers in a second.
 const PER_SECOND: NonZeroU32 = NonZeroU32::new(10).unwrap();
 
 /// Finds documents, within the limit.
@@ -15,7 +15,7 @@ pub(super) struct Descriptions {
     rate: DefaultDirectRateLimiter,
 }
 
-/// What a request for an unknown operation gets.
+/// The answer to a request for an unknown operation.
 #[derive(Debug)]
 pub(super) enum Found {
     /// A description.
@@ -44,7 +44,8 @@ impl Descriptions {
     }
 }
 
-/// The refusal where the limit is reached. No fault of the gateway: whoever reads all day would wake its operator.
+/// The refusal where the limit is reached. It does not count as a failure of the gateway; otherwise a caller that reads the description
+/// all day would set off an alert.
 pub(super) fn too_many() -> Refusal {
     let text = "more descriptions of the interface were asked for than are sent in a second";
     Refusal::from(Fault::request(Reason::RateLimited, text)).retry_after(1)

@@ -25,7 +25,7 @@ const VERIFIED: Most = Most {
     within: SECOND,
 };
 
-/// The same, of callers who only show a certificate, which anybody can: of one network alone at most ten.
+/// The same, of callers who only show a certificate, as anybody can: of one network alone at most ten.
 const UNVERIFIED: Most = Most {
     own: 2,
     common: 8,
@@ -71,7 +71,7 @@ impl RefusalRecords {
             audit.record(event(finished, audit, Kind::Outcome, reason));
             return;
         }
-        // A refusal of nobody's request tells nothing later, and would fill the disk.
+        // A refusal without a TPP's certificate proves nothing about anybody later, and such refusals would fill the disk.
         if finished.record.shown_tpp().is_none() || reason.is_none() {
             return;
         }
@@ -98,8 +98,8 @@ impl RefusalRecords {
         }
     }
 
-    /// Records how many found no place, of each subject for which it is time.
-    pub(super) fn say_left_out(&self, audit: &Audit, is_end: bool) {
+    /// Records the number of omitted records of each subject for which it is due.
+    pub(super) fn record_left_out(&self, audit: &Audit, is_end: bool) {
         let kinds = [
             ("refusals", &self.verified),
             ("refusals", &self.unverified),

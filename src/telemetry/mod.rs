@@ -198,7 +198,7 @@ impl Telemetry {
     /// (FWD-8). Call this regularly, outside the request path.
     pub fn say_left_out(&self, is_end: bool) {
         if self.audit.is_on() {
-            self.refusals.say_left_out(&self.audit, is_end);
+            self.refusals.record_left_out(&self.audit, is_end);
         }
         for due in event_log::say_left_out(self.notices.due(is_end), is_end) {
             self.notices.put_back(due);
