@@ -1,9 +1,8 @@
 //! Portvakt: a reverse-proxy security gateway for a bank's PSD2 interface.
 //!
-//! Portvakt terminates TLS, authenticates TPPs, checks what each may do, and forwards admitted requests to the core. The crates
-//! below know nothing of this one: `portvakt_interface`, then `portvakt_trust` and `portvakt_state`. The modules stand in the order of their
-//! dependencies, which point upwards only: `gateway`, `control` and `tools` use `config`, which uses `admission`, which uses `sca` and
-//! `signing`. The simulated bank stands above:
+//! Portvakt terminates TLS, authenticates TPPs, checks what each may do, and forwards admitted requests to the core. The library uses the
+//! crates `portvakt_base`, `portvakt_interface`, `portvakt_trust` and `portvakt_state`, none of which uses it. Its modules are listed in the
+//! order of their dependencies: each uses only modules above it. The simulated bank uses this library, never the other way round:
 //!
 //! ```compile_fail,E0432
 //! use portvakt_sandbox::run;
@@ -37,19 +36,20 @@ pub mod config;
 // The audit: records in files that are chained by hashes.
 pub mod audit;
 
+// Metrics, the access log and events.
+pub mod telemetry;
+
 // The core as it is reached now: endpoints, connections, health.
 pub mod upstreams;
 
 // The current configuration as one value, which a reload replaces.
 pub mod in_use;
 
-// The public listener and the upstream client, on pingora.
-pub mod gateway;
-
 // The control listener: metrics, liveness, readiness, the bank's calls.
 pub mod control;
-// Metrics and the access log.
-pub mod telemetry;
+
+// The public listener and the upstream client, on pingora.
+pub mod gateway;
 
 // Command-line tools: the TPP's side of the interface, and diagnosis.
 pub mod tools;
