@@ -1,6 +1,6 @@
 //! What every crate of Portvakt may use: time as a value, private files, and the one writer to a terminal.
 //!
-//! It knows nothing of the interface, of TLS or of HTTP, and what only one other crate needs does not belong here:
+//! The crate knows nothing of the interface, of TLS or of HTTP. Code that only one other crate needs does not belong here:
 //!
 //! ```compile_fail,E0432
 //! use portvakt_interface::TppId;

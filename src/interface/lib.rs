@@ -1,6 +1,6 @@
-//! The interface as data and pure rules: its operations, the form of a request, and the answer to each breach.
+//! The interface as data and pure rules: its operations, the form of a request, and the refusal for each fault.
 //!
-//! Nothing here does I/O, reads a clock or depends on the proxy; every function can be tested with a value. It knows no certificate, no
+//! Nothing here does I/O, reads a clock or depends on the proxy; every function can be tested with a value. The crate knows no certificate, no
 //! state and no runtime:
 //!
 //! ```compile_fail,E0432
@@ -36,7 +36,7 @@ pub mod path;
 // The identity of a TPP in its certificate.
 pub mod tpp_id;
 
-// What a fault says of a character, and of base64 (ERR-10).
+// Texts of faults about characters and base64 (ERR-10).
 pub mod base64_fault;
 pub mod character;
 // Tokens of HTTP.

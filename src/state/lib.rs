@@ -9,7 +9,7 @@
 //! [`ClaimRequest`], [`StateStore::commit`] claims the request id in memory and passes the same value to the engine, and returns the
 //! [`Decision`] of `rules`.
 //!
-//! Invariants: every fact rests on the word of the bank or the core ([`Known`]); no PSU-ID, account or session id is stored in clear
+//! Invariants: the bank or the core confirmed every fact ([`Known`]); no PSU-ID, account or session id is stored in clear
 //! ([`Keys`]); an answer from memory is never older than a change by this process, and at most a tenth of a second older than one by another
 //! process that runs. In a database shared by several gateways it is at most a quarter of a second older where a notification is lost. A
 //! process that hears of no changes for a second, because it stood still or the database does not answer, answers nothing from memory
@@ -41,7 +41,7 @@ mod lookups;
 mod psu;
 mod settings;
 mod verbs;
-// The word of the TPP, and that of the bank and its core.
+// Values that only the TPP states, and values that the bank or its core confirmed.
 mod word;
 
 // The decisions: pure functions over rows, and changes that share a transaction.

@@ -19,7 +19,7 @@
 
 // From a header's bytes to DER (CRT-1).
 pub mod decode;
-// What was sent instead of a certificate (ERR-10).
+// Recognises other data that was sent in place of a certificate (ERR-10).
 mod undecodable;
 // Whether it is DER throughout (CRT-1), and a reader of DER elements.
 mod der;
