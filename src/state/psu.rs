@@ -30,7 +30,7 @@ pub struct Session {
 pub struct Context {
     /// The keyed hash of the PSU-Corporate-ID; `None` is PRIVATE.
     pub corporate: Option<CorporateHash>,
-    /// Whose word the context rests on.
+    /// Who confirmed the context.
     pub origin: Origin,
     /// The time of the last completed SCA in this context (QUO-9); `None` if unknown.
     pub last_sca: Option<Timestamp>,
@@ -38,7 +38,7 @@ pub struct Context {
     pub consent: Option<Consent>,
 }
 
-/// Whose word a context of a PSU rests on (SCA-17, SCA-22).
+/// Who confirmed a context of a PSU (SCA-17, SCA-22).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
     /// A version before the mark wrote it. While PSUs were learned, such versions kept every agreement that a TPP named.

@@ -1,4 +1,4 @@
-//! Whose word a value rests on: the TPP's, or that of the bank and its core (SCA-17, SCA-19, SCA-22, QUO-15).
+//! The source of a value: the TPP, or the bank and its core (SCA-17, SCA-19, SCA-22, QUO-15).
 //!
 //! A TPP says who the PSU is and for which agreement it acts. That is a [`Claimed`] value until somebody who knows confirms it: a binding in
 //! the state, the bank by a call, or the core by a header of its answer. Then it is a [`Known`] value. Every fact about a PSU, an agreement,

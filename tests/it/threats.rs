@@ -1,6 +1,6 @@
 //! docs/threat-model.md names existing tests: a threat whose test was removed or renamed fails here.
 
-// Whose word each header is.
+// The source of each header.
 mod words;
 
 use std::{

@@ -22,7 +22,7 @@ const TABLES: [&str; 3] = [include_str!("schema.sql"), BLOCKS, ORIGIN];
 /// CTL-2: the part of the step to schema 2 that makes the table of blocks.
 const BLOCKS: &str = include_str!("blocks.sql");
 
-/// SCA-17, SCA-22: the step from 2 to 3, which marks whose word a context rests on.
+/// SCA-17, SCA-22: the step from 2 to 3, which records who confirmed a context.
 const ORIGIN: &str = include_str!("origin.sql");
 
 /// Makes the tables where there are none, and checks schema and key. Returns the key.

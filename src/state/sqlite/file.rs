@@ -29,7 +29,7 @@ const MIGRATIONS: [&str; 4] = [
 /// CTL-2: the part of step 2 to 3 that makes the table of blocks.
 const BLOCKS: &str = include_str!("blocks.sql");
 
-/// SCA-17, SCA-22: the step from 3 to 4, which marks whose word a context rests on.
+/// SCA-17, SCA-22: the step from 3 to 4, which records who confirmed a context.
 const ORIGIN: &str = include_str!("origin.sql");
 
 /// The row of `meta` that shows whether a key belongs to the file.

@@ -1,4 +1,4 @@
-//! The table "Whose word" of docs/threat-model.md: it names every header that the code reads, and says where its value goes.
+//! The table "The source of each header" of docs/threat-model.md: it names every header that the code reads, and says where its value goes.
 
 use super::DOCUMENT;
 use crate::harness::{Call, Gate, Protocol, needs_sca};
@@ -16,14 +16,14 @@ const PLACES: [&str; 6] = ["state", "assertion", "audit", "log", "label", "token
 
 /// The headers of the table, in lower case, each with the places of its row.
 fn table() -> BTreeMap<String, BTreeSet<&'static str>> {
-    let (_, section) = DOCUMENT.split_once("## Whose word").unwrap();
+    let (_, section) = DOCUMENT.split_once("## The source of each header").unwrap();
     let (section, _) = section.split_once("\n## ").unwrap();
     let rows = section.lines().filter(|line| line.starts_with("| `"));
     let row = |line: &'static str| {
         let mut cells = line.split('|').skip(1).map(str::trim);
         let name = cells.next().unwrap().trim_matches('`').to_lowercase();
-        let (word, places) = (cells.next().unwrap(), cells.next().unwrap());
-        assert!(!word.is_empty(), "{name}");
+        let (source, places) = (cells.next().unwrap(), cells.next().unwrap());
+        assert!(!source.is_empty(), "{name}");
         let places = places.split(", ").filter(|place| *place != "none");
         let places: BTreeSet<_> = places.collect();
         let others = places.iter().find(|place| !PLACES.contains(place));
@@ -100,7 +100,7 @@ fn read_by_the_code() -> BTreeSet<String> {
     read
 }
 
-/// A header that code begins to read fails here until the table says whose word it is.
+/// A header that code begins to read fails here until the table names its source.
 #[test]
 fn every_header_that_the_code_reads_has_a_word() {
     let written: BTreeSet<_> = table().into_keys().collect();
