@@ -167,7 +167,7 @@ impl<'a> UnderWay<'a> {
     }
 
     /// Whether the headers and the call of the quota that the request has follow from this grant too. Both grants name ids of one request: an
-    /// id is named or not, and in the key of a quota it matters whose word it is.
+    /// id is named or not, and in the key of a quota it matters who stated it.
     fn is_claimed_by(&self, grant: &Grant) -> bool {
         let is_counted = self.admitted.operation.quota != Quota::None;
         self.admitted.grant().is_some_and(|claimed| {

@@ -102,7 +102,7 @@ fn read_by_the_code() -> BTreeSet<String> {
 
 /// A header that code begins to read fails here until the table names its source.
 #[test]
-fn every_header_that_the_code_reads_has_a_word() {
+fn every_header_that_the_code_reads_has_a_source() {
     let written: BTreeSet<_> = table().into_keys().collect();
     assert_eq!(read_by_the_code(), written);
 }
