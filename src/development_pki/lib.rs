@@ -5,7 +5,7 @@
 //! Deliberately not here: files and folders (`mint` writes those), SHA-1 signatures (rcgen has none), certificates for any real
 //! use.
 //!
-//! The crate knows nothing of Portvakt. So unit tests of every crate can use it, and never test code by certificates that the same code made:
+//! The crate knows nothing of Portvakt, so that unit tests of every crate can use it, and code under test never makes its own certificates:
 //!
 //! ```compile_fail,E0432
 //! use portvakt_base::clock;
