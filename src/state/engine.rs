@@ -1,7 +1,7 @@
 //! The interface between the rules and a database.
 //!
 //! An engine loads rows by their keys, stores them and commits them; it makes no decisions. A second engine is a folder beside `sqlite`, a
-//! variant of [`AnyEngine`](super::any_engine::AnyEngine), and a line in the conformance suite (`tests/it/state/conformance.rs`), which
+//! variant of [`AnyEngine`](super::any_engine::AnyEngine), and a module in tests/it/state.rs, which runs the conformance suite (`tests/it/state/conformance.rs`), which
 //! specifies all duties of an engine.
 
 use super::{
