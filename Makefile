@@ -9,7 +9,7 @@ ARGS =
 # The number of kills of `make soak`, or of losses of `make failover`.
 COUNT = 100
 
-.PHONY: help demo test bounds test-systems soak failover faults flood check dist bench bench-parts bench-postgres edge clean needs-build needs-bench needs-edge needs-tests needs-systems
+.PHONY: help demo test bounds test-systems soak failover faults flood check dist package bench bench-parts bench-postgres edge clean needs-build needs-package needs-bench needs-edge needs-tests needs-systems
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -52,6 +52,9 @@ check: needs-build ## Run the static checks: format, lints, documentation, depen
 dist: needs-bench ## Build the programs for deployment, with profile-guided optimisation
 	@.ci/dist.sh --train
 
+package: needs-bench needs-package ## Build the packages for deployment from the programs of `make dist`, in dist/
+	@.ci/package.sh
+
 bench: needs-bench ## Compare with nginx, haproxy and scripts on this machine (ARGS="get refused --rounds 5": two loads)
 	@programs=$$(.ci/dist.sh) && "$$programs/portvakt-bench" $(ARGS)
 
@@ -69,6 +72,9 @@ clean: ## Remove the build output (certs/ stays: `portvakt-sandbox pki --force` 
 
 needs-build: ## Check the tools that the build needs beside Rust, and install missing ones if allowed
 	@.ci/needs.sh
+
+needs-package: ## The same for the packages
+	@.ci/needs.sh package
 
 needs-bench: ## The same for the comparison, which leaves out missing peers
 	@.ci/needs.sh bench

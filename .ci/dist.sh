@@ -6,6 +6,9 @@
 # `cargo clean`, until a dependency or the compiler changes (functions then have other names, and the counts would not match),
 # or until --train measures them again. If the counts cannot be measured, the programs are built without them, and the script
 # prints the reason.
+#
+# Usage: .ci/dist.sh [--train | --sandbox]
+#   --sandbox   build portvakt-sandbox too, which is a package of its own and not deployed
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -20,11 +23,13 @@ host=$(rustc -vV | sed -n 's/^host: //p')
 counts=$target/counts
 built=$host/dist
 
-# build FOLDER FLAGS: with an explicit target, so that the flags do not apply to build scripts.
+# build FOLDER FLAGS [OPTION...]: with an explicit target, so that the flags do not apply to build scripts.
 build() {
-    CARGO_TARGET_DIR=$1 RUSTFLAGS="${RUSTFLAGS:-} $2" \
+    folder=$1 flags=$2
+    shift 2
+    CARGO_TARGET_DIR=$folder RUSTFLAGS="${RUSTFLAGS:-} $flags" \
         cargo build --profile dist --features bench --target "$host" \
-        --bin portvakt --bin portvakt-bench --bin portvakt-bare --bin portvakt-edge >&2
+        --bin portvakt --bin portvakt-bench --bin portvakt-bare --bin portvakt-edge "$@" >&2
 }
 
 # Prints a program that reads the counts of this compiler: its own, or one of LLVM 19 or later, which use the same format.
@@ -65,9 +70,11 @@ if [ "${1:-}" = --train ] || [ "$(names)" != "$(cat "$counts/names" 2>/dev/null)
         rm -rf "$counts"
     fi
 fi
-if [ -e "$counts/merged" ]; then
-    build "$target" "-Cprofile-use=$counts/merged"
+flags=
+[ ! -e "$counts/merged" ] || flags=-Cprofile-use=$counts/merged
+if [ "${1:-}" = --sandbox ]; then
+    build "$target" "$flags" --bin portvakt-sandbox
 else
-    build "$target" ""
+    build "$target" "$flags"
 fi
 echo "$target/$built"

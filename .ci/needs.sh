@@ -12,6 +12,8 @@
 # The tests against other systems (needs.sh systems) fail if one of these is missing:
 #   Go, a JDK with Jackson and Gson, Node, Python with venv; nginx, Apache, HAProxy and Prometheus, of which no daemon is started;
 #   etcd and Patroni with PostgreSQL; curl, jq, testssl.sh; Chromium; strace; libraries from PyPI and npm
+#   what makes packages, and mmdebstrap, lintian, systemd and logrotate, which try them
+# Packages (needs.sh package): dpkg-dev and binutils.
 # The comparison (needs.sh bench) leaves out missing peers:
 #   nginx with its Lua module, haproxy; wrk and h2load send the requests; llvm-profdata reads what the build counts
 # The attacks (needs.sh edge) leave out missing peers and tests, too:
@@ -77,6 +79,18 @@ missing_for_systems() {
     command -v etcd >/dev/null || printf ' etcd-server'
     command -v patroni >/dev/null || printf ' patroni python3-etcd'
     has_postgres || printf ' postgresql-15'
+    missing_for_packages
+    command -v mmdebstrap >/dev/null || printf ' mmdebstrap'
+    command -v newuidmap >/dev/null || printf ' uidmap'
+    command -v lintian >/dev/null || printf ' lintian'
+    command -v systemd-analyze >/dev/null || printf ' systemd'
+    [ -e /usr/sbin/logrotate ] || printf ' logrotate'
+}
+
+# The same for packages.
+missing_for_packages() {
+    command -v dpkg-shlibdeps >/dev/null || printf ' dpkg-dev'
+    command -v strip >/dev/null || printf ' binutils'
 }
 
 # The same for the comparison.
@@ -149,6 +163,13 @@ if [ "${1:-build}" = bench ]; then
     if [ -n "$packages" ]; then
         echo "Some peers need what is not installed, and are left out without it:$packages" >&2
         install "$packages" || true
+    fi
+fi
+if [ "${1:-build}" = package ]; then
+    packages=$(missing_for_packages)
+    if [ -n "$packages" ]; then
+        echo "Packages need what is not installed:$packages" >&2
+        install "$packages" || exit 1
     fi
 fi
 if [ "${1:-build}" = edge ]; then
