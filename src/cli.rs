@@ -11,6 +11,7 @@ use crate::{
         cert::{self, CertArgs},
         config::{self, ConfigCommand},
         explain::{self, ExplainArgs, ExplainFault},
+        health::{self, HealthArgs, HealthFault},
         observe::{self, ObserveCommand},
         psu::{self, PsuCommand, PsuFault},
         register::{self, RegisterCommand},
@@ -95,6 +96,9 @@ enum Command {
     /// Show the configuration in effect, or the schema of configurations.
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Ask the control listener whether the gateway can serve (/readyz), as a health check of a container. Exits with 0 if it can, with 1
+    /// if it cannot or does not answer, and with 2 if the configuration or an argument is unusable.
+    Health(HealthArgs),
     /// Print the interface of a configuration as an OpenAPI 3.1 description (JSON).
     Openapi {
         /// The configuration.
@@ -159,6 +163,7 @@ pub fn run(cli: &Cli) -> ExitCode {
         Command::Openapi { config } => {
             with_settings(config, |settings| say(&format!("{:#}", settings.openapi())))
         }
+        Command::Health(args) => ask_health(args),
         Command::Explain(args) => {
             match explain::run(args, Clock::System.now(), &mut Terminal::output()) {
                 Ok(status) => status,
@@ -213,6 +218,15 @@ fn act_as_tpp(command: &TppCommand) -> ExitCode {
             fail(&fault);
             fault.exit_code()
         }
+    }
+}
+
+fn ask_health(args: &HealthArgs) -> ExitCode {
+    match health::run(args, &mut Terminal::output()) {
+        Ok(status) => status,
+        Err(HealthFault::Config(faults)) => bad_configuration(&faults),
+        Err(fault @ HealthFault::NoAnswer(_)) => fail(&fault),
+        Err(fault) => unusable(&fault),
     }
 }
 

@@ -11,6 +11,9 @@ pub mod cert;
 // The configuration in effect, and the schema.
 pub mod config;
 
+// Whether a gateway can serve.
+pub mod health;
+
 // The keys of SCA links; the import of PSUs.
 pub mod psu;
 pub mod sca;

@@ -21,6 +21,9 @@ mod psu;
 /// The counter of tokens that each key has sealed.
 mod seals;
 
+/// The command `portvakt health`.
+mod health;
+
 /// The commands `portvakt sca` and `portvakt psu`.
 mod program;
 
