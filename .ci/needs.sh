@@ -12,7 +12,7 @@
 # The tests against other systems (needs.sh systems) fail if one of these is missing:
 #   Go, a JDK with Jackson and Gson, Node, Python with venv; nginx, Apache, HAProxy and Prometheus, of which no daemon is started;
 #   etcd and Patroni with PostgreSQL; curl, jq, testssl.sh; Chromium; strace; libraries from PyPI and npm
-#   what makes packages, and mmdebstrap, lintian, systemd and logrotate, which try them
+#   what makes packages; mmdebstrap and systemd-nspawn, lintian and umoci, which try them
 # Packages (needs.sh package): dpkg-dev and binutils.
 # The comparison (needs.sh bench) leaves out missing peers:
 #   nginx with its Lua module, haproxy; wrk and h2load send the requests; llvm-profdata reads what the build counts
@@ -83,8 +83,8 @@ missing_for_systems() {
     command -v mmdebstrap >/dev/null || printf ' mmdebstrap'
     command -v newuidmap >/dev/null || printf ' uidmap'
     command -v lintian >/dev/null || printf ' lintian'
-    command -v systemd-analyze >/dev/null || printf ' systemd'
-    [ -e /usr/sbin/logrotate ] || printf ' logrotate'
+    command -v systemd-nspawn >/dev/null || printf ' systemd-container'
+    command -v umoci >/dev/null || printf ' umoci'
 }
 
 # The same for packages.

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the packages for deployment in dist/: three Debian packages.
+# Builds the packages for deployment in dist/: three Debian packages and two OCI images.
 #
 # Usage: .ci/package.sh [--program FILE] [--version VERSION] [--out DIR]
 #   --program FILE     package this portvakt, and the portvakt-sandbox beside it; without it, .ci/dist.sh builds both
@@ -13,18 +13,20 @@
 # Debian that is served.
 set -eu
 repository=$(cd "$(dirname "$0")/.." && pwd)
-cd "$repository"
 
-program= version= out=dist
+program= version= out=$repository/dist
 while [ $# -gt 0 ]; do
     case $1 in
-    --program) program=$2 ;;
+    --program) program=$(realpath "$2") ;;
     --version) version=$2 ;;
     --out) out=$2 ;;
     *) echo "usage: .ci/package.sh [--program FILE] [--version VERSION] [--out DIR]" >&2 && exit 2 ;;
     esac
     shift 2
 done
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+cd "$repository"
 [ -n "$program" ] || program=$(.ci/dist.sh --sandbox)/portvakt
 sandbox=$(dirname "$program")/portvakt-sandbox
 
@@ -43,12 +45,13 @@ if [ -z "$version" ]; then
         version="$number~$(date -d "@$SOURCE_DATE_EPOCH" +%Y%m%d%H%M).$(git rev-parse --short=12 HEAD)-1"
 fi
 
-mkdir -p "$out"
-out=$(cd "$out" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 . packaging/debian/build.sh
 debian_packages
 
-(cd "$out" && sha256sum -- *.deb >SHA256SUMS && ls -l)
+. packaging/oci/build.sh
+images
+
+(cd "$out" && sha256sum -- *.deb *.oci.tar >SHA256SUMS && ls -l)

@@ -21,6 +21,8 @@ mod logs;
 mod operations;
 /// Other parsers read admitted requests in the same way.
 mod oracle;
+/// Packages, images, manifests, and examples of what stands in front.
+mod packages;
 /// The dashboards, rules and alerts on a Prometheus, and the commands of the runbooks.
 mod prometheus;
 /// Restarts behind a balancer, upgrades and reloads under load.
@@ -56,6 +58,12 @@ const PROGRAMS: &[(&str, &str, &str)] = &[
     ("strace", "-V", "strace"),
     ("etcd", "--version", "etcd-server"),
     ("patroni", "--version", "patroni python3-etcd"),
+    ("dpkg-shlibdeps", "--version", "dpkg-dev"),
+    ("strip", "--version", "binutils"),
+    ("mmdebstrap", "--version", "mmdebstrap uidmap"),
+    ("systemd-nspawn", "--version", "systemd-container"),
+    ("lintian", "--version", "lintian"),
+    ("umoci", "--version", "umoci"),
 ];
 
 /// A library of Java that Debian has, and the package.

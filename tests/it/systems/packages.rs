@@ -1,0 +1,69 @@
+//! What `make package` builds: each test installs, unpacks or starts it as its reader would (docs/install.md).
+
+/// Debian packages, on a Debian of their own.
+mod debian;
+/// OCI images, unpacked.
+mod images;
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Output},
+    sync::LazyLock,
+};
+
+/// The version of the packages under test, and one before it.
+const NEW: &str = "0.1.0-1";
+const OLD: &str = "0.0.9-1";
+
+/// The folder of everything that is built from the programs of the tests, once for all tests.
+static BUILT: LazyLock<PathBuf> = LazyLock::new(|| {
+    let out = scratch("packages");
+    let _ = std::fs::remove_dir_all(&out);
+    build(&repository(), NEW, &out, "022");
+    out
+});
+
+fn repository() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A place in the target folder.
+fn scratch(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+/// Runs `.ci/package.sh` of a copy of the repository.
+fn build(repository: &Path, version: &str, out: &Path, umask: &str) {
+    let script = r#"umask "$1" && shift && exec .ci/package.sh "$@""#;
+    let mut command = Command::new("sh");
+    command.args(["-c", script, "sh", umask]);
+    command.args(["--program", env!("CARGO_BIN_EXE_portvakt")]);
+    command.args(["--version", version, "--out"]).arg(out);
+    succeed(command.current_dir(repository));
+}
+
+/// Runs a command, which must succeed.
+#[track_caller]
+fn succeed(command: &mut Command) -> String {
+    let output = command.output();
+    let output = output.unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let text = shown(&output);
+    assert!(output.status.success(), "{command:?}: {text}");
+    text
+}
+
+fn shown(output: &Output) -> String {
+    let [out, errors] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+    format!("{out}{errors}")
+}
+
+/// A command as root, who alone can make file systems of other users: `make test-systems` installs packages in the same way.
+fn as_root(program: &str) -> Command {
+    let id = succeed(Command::new("id").arg("-u"));
+    if id.trim() == "0" {
+        return Command::new(program);
+    }
+    let mut command = Command::new("sudo");
+    command.args(["-n", program]);
+    command
+}

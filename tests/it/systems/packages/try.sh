@@ -1,0 +1,225 @@
+#!/bin/bash
+# The life of the packages on a Debian 12 of their own, whose first process is systemd: tests/it/systems/packages.rs boots it.
+#
+# Usage: try.sh OLD NEW, two folders with packages of two versions. Ends with status 0 where everything went as expected.
+set -euo pipefail
+
+old=$1 new=$2
+page=/usr/share/doc/portvakt/docs/operations.md
+service=portvakt.service
+
+step() {
+    printf '\n== %s\n' "$*"
+}
+
+# On a failure: what the gateway said, and the units.
+explain() {
+    tail -n 20 /var/log/portvakt/events.log || true
+    journalctl --no-pager --lines=60 || true
+    systemctl status --no-pager "$service" || true
+}
+trap 'echo "failed in line $LINENO: $BASH_COMMAND"; explain' ERR
+
+# blocks FROM TO: the commands of the page from one step to the next.
+blocks() {
+    sed -n "/^\*\*$1\./,/^\*\*$2\./p" "$page" | sed -n '/^```sh$/,/^```$/p' | sed '/^```/d'
+}
+
+# until_it COMMAND...: waits until a command succeeds.
+until_it() {
+    local try
+    for try in $(seq 600); do
+        ! "$@" >/dev/null 2>&1 || return 0
+        sleep 0.1
+    done
+    echo "a wait ran out: $*"
+    return 1
+}
+
+# not COMMAND...: fails where the command succeeds. ("!" alone does not end a script.)
+not() {
+    if "$@"; then
+        echo "this must fail: $*"
+        return 1
+    fi
+}
+
+main() {
+    systemctl show --property=MainPID --value $service
+}
+
+call() {
+    portvakt tpp call --cert /etc/portvakt/tpp/seal.pem --key /etc/portvakt/tpp/seal.key --cacert /etc/portvakt/ca/ca.pem --psu-present \
+        -H "Host: api.bank.example:8443" -H "PSU-ID: $psu" GET https://localhost:8443/v1/accounts
+}
+
+answers() {
+    call >/run/answer && grep -q '^200' /run/answer
+}
+
+ready() {
+    portvakt health --config /etc/portvakt/gateway.yaml
+}
+
+# A root file system of mmdebstrap has none.
+echo "127.0.0.1 localhost" >>/etc/hosts
+
+step "install"
+dpkg --install "$old"/*.deb
+# The example is not complete, so the package neither enables nor starts the service.
+not systemctl --quiet is-active $service
+not systemctl --quiet is-enabled $service
+status=0
+runuser -u portvakt -- portvakt check --config /etc/portvakt/gateway.yaml 2>/run/faults || status=$?
+cat /run/faults
+[ $status -eq 2 ]
+grep -q "tls/server.pem" /run/faults
+
+step "the unit"
+systemd-analyze verify --man=no $service portvakt.socket 2>&1 | tee /run/verified
+[ ! -s /run/verified ]
+# In tenths: docs/install.md.
+systemd-analyze security --offline=true --no-pager --threshold=20 $service | tail -n 1
+
+step "the files that the example names, by the page for operators"
+cd /etc/portvakt
+mkdir ca tpp core
+eval "$(blocks 2 4)"
+# The folders have the group of the gateway.
+chmod 0440 secrets/* tls/server.key
+[ "$(stat -c '%U:%G' secrets/control.token)" = root:portvakt ]
+runuser -u portvakt -- portvakt check --strict --config /etc/portvakt/gateway.yaml
+eval "$(blocks 5 6)"
+
+step "start"
+systemctl enable --now $service
+until_it ready
+ready
+psu=$(cat /proc/sys/kernel/random/uuid)
+now=$(date -u +%Y-%m-%dT%H:%M:%SZ)
+bind_psu() {
+    curl -sS --fail-with-body -w '\n' http://127.0.0.1:9100/psu/bind -H 'Content-Type: application/json' \
+        -H "Authorization: Bearer $(cat secrets/control.token)" \
+        -d "{\"tpp\": \"PSDNO-FSA-123456\", \"psu_id\": \"$psu\", \"last_sca\": \"$now\", \"consent_at\": \"$now\"}"
+}
+bind_psu
+call
+answers
+[ "$(stat -c '%U %a' /var/lib/portvakt /var/log/portvakt /var/log/portvakt/access.log | tr '\n' ' ')" = \
+    "portvakt 700 portvakt 750 portvakt 640 " ]
+
+# load FOLDER: calls until the file FOLDER/stop is there; one line for each call.
+load() {
+    local caller
+    callers=()
+    mkdir -p "$1"
+    for caller in 1 2 3; do
+        while [ ! -e "$1/stop" ]; do
+            if call >"$1/answer$caller" 2>&1 && grep -q '^200' "$1/answer$caller"; then echo 200; else cat "$1/answer$caller"; fi
+        done >"$1/calls$caller" &
+        callers+=($!)
+    done
+}
+
+# change FOLDER NAME: installs other packages under load, and expects that the process changes and no request fails.
+change() {
+    local before after load=/run/$2
+    before=$(main)
+    load "$load"
+    until_it grep -q 200 "$load/calls1"
+    dpkg --install "$1"/*.deb
+    after=$(main)
+    [ "$before" != "$after" ]
+    # The process before has let go, and the service goes on without it.
+    until_it sh -c "! kill -0 $before"
+    systemctl --quiet is-active $service
+    touch "$load/stop"
+    wait "${callers[@]}"
+    echo "$2: $(cat "$load"/calls* | grep -c '^200$') calls, other lines: $(cat "$load"/calls* | grep -vc '^200$' || true)"
+    [ "$(cat "$load"/calls* | grep -vc '^200$')" -eq 0 ]
+    [ "$(readlink /proc/"$after"/exe)" = /usr/bin/portvakt ]
+}
+
+step "upgrade under load"
+change "$new" upgrade
+dpkg-query --show portvakt
+
+step "back one version, under load"
+change "$old" downgrade
+change "$new" again
+[ "$(systemctl show --property=NRestarts --value $service)" = 0 ]
+
+step "a version that does not start leaves the one before"
+sed -i.good 's/^system: /sytem: /' gateway.yaml
+before=$(main)
+not dpkg --install "$old"/portvakt_*.deb 2>/run/refused
+cat /run/refused
+grep -q "the version before goes on" /run/refused
+[ "$(main)" = "$before" ]
+answers
+mv gateway.yaml.good gateway.yaml
+dpkg --configure portvakt
+[ "$(main)" != "$before" ]
+dpkg --install "$new"/*.deb
+
+step "reload"
+systemctl reload $service
+until_it grep -rq '"kind":"reloaded"' /var/lib/portvakt/audit
+
+step "logrotate"
+lines=$(wc -l </var/log/portvakt/access.log)
+logrotate --force /etc/logrotate.d/portvakt
+until_it test -e /var/log/portvakt/access.log
+answers
+until_it test -s /var/log/portvakt/access.log
+[ "$(wc -l </var/log/portvakt/access.log.1)" -ge "$lines" ]
+
+step "secrets as credentials of systemd"
+mkdir -p /etc/systemd/system/$service.d
+cp /usr/share/doc/portvakt/examples/credentials.conf /etc/systemd/system/$service.d/
+chown root:root secrets/* && chmod 0600 secrets/*
+sed -i.files 's/token_file: secrets\//token_file: ${CREDENTIALS_DIRECTORY}\//' gateway.yaml
+systemctl daemon-reload
+systemctl restart $service
+answers
+curl -sS --fail -o /dev/null http://127.0.0.1:9100/metrics -H "Authorization: Bearer $(cat secrets/metrics.token)"
+# The new process after an upgrade has the credentials too.
+before=$(main)
+systemctl kill --kill-whom=main --signal=USR2 $service
+until_it sh -c "[ \$(systemctl show --property=MainPID --value $service) != $before ]"
+answers
+rm -r /etc/systemd/system/$service.d
+mv gateway.yaml.files gateway.yaml
+chgrp portvakt secrets/* && chmod 0440 secrets/*
+systemctl daemon-reload
+systemctl restart $service
+answers
+
+step "sockets of systemd"
+systemctl stop $service
+systemctl start portvakt.socket
+systemctl start $service
+answers
+# A call during a restart waits for the new process.
+systemctl restart --no-block $service
+until_it answers
+systemctl stop portvakt.socket $service
+
+step "the service alone again"
+systemctl start $service
+answers
+
+step "remove"
+dpkg --remove portvakt-sandbox portvakt
+not systemctl --quiet is-active $service
+ls /var/lib/portvakt/portvakt.db /var/lib/portvakt/hash.key gateway.yaml secrets/control.token /var/log/portvakt/access.log
+
+step "purge"
+cd /
+dpkg --purge portvakt 2>&1 | tee /run/purged
+grep -q "the audit stays in /var/lib/portvakt/audit" /run/purged
+[ "$(ls /var/lib/portvakt)" = audit ]
+not ls /etc/portvakt
+not ls /var/log/portvakt
+
+step "everything went as expected"
