@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the packages for deployment in dist/: three Debian packages and two OCI images.
+# Builds the packages for deployment in dist/: three Debian packages, two OCI images, and manifests for Kubernetes.
 #
 # Usage: .ci/package.sh [--program FILE] [--version VERSION] [--out DIR]
 #   --program FILE     package this portvakt, and the portvakt-sandbox beside it; without it, .ci/dist.sh builds both
@@ -54,4 +54,7 @@ debian_packages
 . packaging/oci/build.sh
 images
 
-(cd "$out" && sha256sum -- *.deb *.oci.tar >SHA256SUMS && ls -l)
+. packaging/kubernetes/build.sh
+manifests
+
+(cd "$out" && sha256sum -- *.deb *.oci.tar *.tar.gz >SHA256SUMS && ls -l)

@@ -48,6 +48,9 @@ gateway_package() {
 
     documents=/usr/share/doc/portvakt
     put 644 $files/credentials.conf $documents/examples/credentials.conf
+    for file in packaging/front/*; do
+        put 644 "$file" "$documents/examples/${file##*/}"
+    done
     for file in README.md SECURITY.md config/gateway.yaml config/operations.yaml config/production.yaml $(git ls-files docs); do
         put 644 "$file" "$documents/$file"
     done

@@ -2,8 +2,12 @@
 
 /// Debian packages, on a Debian of their own.
 mod debian;
+/// What stands in front.
+mod front;
 /// OCI images, unpacked.
 mod images;
+/// Manifests for Kubernetes.
+mod kubernetes;
 
 use std::{
     path::{Path, PathBuf},

@@ -81,6 +81,13 @@ systemd-analyze verify --man=no $service portvakt.socket 2>&1 | tee /run/verifie
 # In tenths: docs/install.md.
 systemd-analyze security --offline=true --no-pager --threshold=20 $service | tail -n 1
 
+step "try it, by the page about installing"
+commands=$(sed -n '/^## Try it$/,$p' /usr/share/doc/portvakt/docs/install.md | sed -n 's/^    //p')
+mkdir -m 0777 /tmp/visitor
+(cd /tmp/visitor && runuser -u games -- bash -euc "$commands --once") | tail -n 1 | tee /run/demo
+grep -q "as expected" /run/demo
+rm -r /tmp/visitor
+
 step "the files that the example names, by the page for operators"
 cd /etc/portvakt
 mkdir ca tpp core
