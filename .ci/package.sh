@@ -14,7 +14,7 @@
 set -eu
 repository=$(cd "$(dirname "$0")/.." && pwd)
 
-program= version= out=$repository/dist
+program="" version="" out=$repository/dist
 while [ $# -gt 0 ]; do
     case $1 in
     --program) program=$(realpath "$2") ;;

@@ -93,7 +93,7 @@ image() {
     created=$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)
     # A tag has no "~".
     tag=$(echo "$version" | tr '~' '-')
-    layers= hashes=
+    layers="" hashes=""
     for each in $2; do
         length=$(stat -c %s "$layout/blobs/sha256/$each")
         layers="$layers${layers:+, }{\"mediaType\": \"application/vnd.oci.image.layer.v1.tar+gzip\", \"digest\": \"sha256:$each\", \"size\": $length}"

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 /// What the root file system has beside the essential packages: what the packages depend on, and what try.sh uses.
 const INCLUDED: &str =
-    "systemd,systemd-sysv,ca-certificates,libssl3,logrotate,openssl,curl,nginx-light";
+    "systemd,systemd-sysv,ca-certificates,libssl3,logrotate,openssl,curl,nginx-light,sqlite3";
 
 /// Files that each package must have, with their modes, owners as dpkg-deb lists them.
 const FILES: [(&str, &str, &str); 17] = [

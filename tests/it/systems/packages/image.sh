@@ -18,8 +18,7 @@ blocks() {
 }
 
 until_it() {
-    local try
-    for try in $(seq 600); do
+    for _ in $(seq 600); do
         ! "$@" >"$work/tried" 2>&1 || return 0
         sleep 0.1
     done

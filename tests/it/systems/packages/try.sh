@@ -27,8 +27,7 @@ blocks() {
 
 # until_it COMMAND...: waits until a command succeeds.
 until_it() {
-    local try
-    for try in $(seq 600); do
+    for _ in $(seq 600); do
         ! "$@" >/dev/null 2>&1 || return 0
         sleep 0.1
     done
@@ -168,6 +167,25 @@ mv gateway.yaml.good gateway.yaml
 dpkg --configure portvakt
 [ "$(main)" != "$before" ]
 dpkg --install "$new"/*.deb
+
+step "a version that changes the schema of the state waits for a restart"
+schema() {
+    sqlite3 /var/lib/portvakt/portvakt.db "PRAGMA user_version$1"
+}
+known=$(schema)
+before=$(main)
+# As an earlier version left it.
+schema "=$((known - 1))"
+not dpkg --install "$new"/portvakt_*.deb 2>/run/refused
+cat /run/refused
+grep -q "changes the schema of the state" /run/refused
+[ "$(main)" = "$before" ]
+answers
+runuser -u portvakt -- portvakt state export /var/lib/portvakt/before.db --config /etc/portvakt/gateway.yaml
+[ "$(sqlite3 /var/lib/portvakt/before.db "PRAGMA user_version")" = $((known - 1)) ]
+schema "=$known"
+dpkg --configure portvakt
+answers
 
 step "reload"
 systemctl reload $service
