@@ -170,7 +170,7 @@ dpkg --install "$new"/*.deb
 
 step "a version that changes the schema of the state waits for a restart"
 schema() {
-    sqlite3 /var/lib/portvakt/portvakt.db "PRAGMA user_version$1"
+    sqlite3 /var/lib/portvakt/portvakt.db "PRAGMA user_version${1:-}"
 }
 known=$(schema)
 before=$(main)
