@@ -21,6 +21,11 @@ const SECOND: &str = "10.1.0.12";
 /// The client that the core must learn of.
 const CLIENT: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 7);
 
+/// An address where neither a gateway nor its control listener is.
+fn missing() -> SocketAddr {
+    (Ipv4Addr::new(127, 0, 0, 2), free_address().port()).into()
+}
+
 fn gate() -> Gate {
     let builder = Gate::builder();
     builder
@@ -65,7 +70,7 @@ fn haproxy_names_the_client() {
     let config = example("haproxy.cfg")
         .replace("bind :443", &format!("bind {address}"))
         .replace(&format!("{FIRST}:8443"), &gate.address().to_string())
-        .replace(&format!("{SECOND}:8443"), &free_address().to_string())
+        .replace(&format!("{SECOND}:8443"), &missing().to_string())
         .replace("port 9100", &format!("port {}", control.port()));
     let file = gate.folder().join("haproxy.cfg");
     fs::write(&file, config).unwrap();
@@ -90,7 +95,7 @@ fn envoy_names_the_client() {
         )
         .replace(
             &format!("address: {SECOND}, port_value: 8443"),
-            &place(free_address()),
+            &place(missing()),
         )
         .replace(
             "port_value: 9100",
