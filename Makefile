@@ -9,7 +9,7 @@ ARGS =
 # The number of kills of `make soak`, or of losses of `make failover`.
 COUNT = 100
 
-.PHONY: help demo test bounds test-systems soak failover faults flood check dist package bench bench-parts bench-postgres edge clean needs-build needs-package needs-bench needs-edge needs-tests needs-systems
+.PHONY: help demo test bounds test-systems test-packages soak failover faults flood check dist package bench bench-parts bench-postgres edge clean needs-build needs-package needs-test-packages needs-bench needs-edge needs-tests needs-systems
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -26,6 +26,9 @@ bounds: needs-tests ## Run the tests that assert an upper bound on a time, alone
 
 test-systems: needs-systems ## Run the tests that need other programs or more than seconds (Go, Java, Node, nginx, Chromium, Prometheus, testssl.sh, sslyze)
 	@.ci/test.sh systems
+
+test-packages: needs-systems needs-test-packages ## Install and run what `make package` builds: a Debian of its own, images, manifests (root; .ci/run does not)
+	cargo test $(CARGO_FLAGS) --test it -- --ignored packages:: --nocapture --test-threads=1
 
 soak: needs-tests ## Kill the gateway under load and restart it repeatedly (COUNT=1000: number of kills)
 	PORTVAKT_SOAK=$(COUNT) cargo test $(CARGO_FLAGS) --test it -- soak::killed_under_load_it_keeps_what_it_promised --nocapture --test-threads=1
@@ -75,6 +78,9 @@ needs-build: ## Check the tools that the build needs beside Rust, and install mi
 
 needs-package: ## The same for the packages
 	@.ci/needs.sh package
+
+needs-test-packages: ## The same for their tests
+	@.ci/needs.sh test-packages
 
 needs-bench: ## The same for the comparison, which leaves out missing peers
 	@.ci/needs.sh bench

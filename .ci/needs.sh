@@ -12,8 +12,8 @@
 # The tests against other systems (needs.sh systems) fail if one of these is missing:
 #   Go, a JDK with Jackson and Gson, Node, Python with venv; nginx, Apache, HAProxy and Prometheus, of which no daemon is started;
 #   etcd and Patroni with PostgreSQL; curl, jq, testssl.sh; Chromium; strace; libraries from PyPI and npm
-#   what makes packages; mmdebstrap and systemd-nspawn, lintian and umoci, which try them
-# Packages (needs.sh package): dpkg-dev and binutils.
+# Packages (needs.sh package): dpkg-dev and binutils. Their tests (needs.sh test-packages): mmdebstrap and systemd-nspawn, lintian, umoci,
+#   HAProxy, and programs from PyPI.
 # The comparison (needs.sh bench) leaves out missing peers:
 #   nginx with its Lua module, haproxy; wrk and h2load send the requests; llvm-profdata reads what the build counts
 # The attacks (needs.sh edge) leave out missing peers and tests, too:
@@ -79,7 +79,12 @@ missing_for_systems() {
     command -v etcd >/dev/null || printf ' etcd-server'
     command -v patroni >/dev/null || printf ' patroni python3-etcd'
     has_postgres || printf ' postgresql-15'
+}
+
+# The same for the tests of packages.
+missing_for_test_packages() {
     missing_for_packages
+    [ -e /usr/sbin/haproxy ] || printf ' haproxy'
     command -v mmdebstrap >/dev/null || printf ' mmdebstrap'
     command -v newuidmap >/dev/null || printf ' uidmap'
     command -v lintian >/dev/null || printf ' lintian'
@@ -169,6 +174,13 @@ if [ "${1:-build}" = package ]; then
     packages=$(missing_for_packages)
     if [ -n "$packages" ]; then
         echo "Packages need what is not installed:$packages" >&2
+        install "$packages" || exit 1
+    fi
+fi
+if [ "${1:-build}" = test-packages ]; then
+    packages=$(missing_for_test_packages)
+    if [ -n "$packages" ]; then
+        echo "The tests of packages need what is not installed:$packages" >&2
         install "$packages" || exit 1
     fi
 fi

@@ -167,6 +167,9 @@ mod properties;
 /// Distinguished names as other programs print them.
 mod names;
 
+/// Packages, images, manifests, and examples of what stands in front.
+mod packages;
+
 /// Headers are parsed once.
 mod parsed_once;
 

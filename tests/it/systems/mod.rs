@@ -21,8 +21,6 @@ mod logs;
 mod operations;
 /// Other parsers read admitted requests in the same way.
 mod oracle;
-/// Packages, images, manifests, and examples of what stands in front.
-mod packages;
 /// The dashboards, rules and alerts on a Prometheus, and the commands of the runbooks.
 mod prometheus;
 /// Restarts behind a balancer, upgrades and reloads under load.

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The life of the packages on a Debian 12 of their own, whose first process is systemd: tests/it/systems/packages.rs boots it.
+# The life of the packages on a Debian 12 of their own, whose first process is systemd: tests/it/packages.rs boots it.
 #
 # Usage: try.sh OLD NEW, two folders with packages of two versions. Ends with status 0 where everything went as expected.
 set -euo pipefail

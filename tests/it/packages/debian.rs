@@ -110,7 +110,7 @@ fn package(name: &str) -> PathBuf {
 }
 
 #[test]
-#[ignore = "make test-systems"]
+#[ignore = "make test-packages"]
 fn each_package_has_its_files() {
     for (name, mode, file) in FILES {
         let listed = succeed(
@@ -134,7 +134,7 @@ fn each_package_has_its_files() {
 }
 
 #[test]
-#[ignore = "make test-systems"]
+#[ignore = "make test-packages"]
 fn lintian_finds_no_error() {
     let packages = ["portvakt", "portvakt-sandbox", "portvakt-dashboards"].map(package);
     let found = Command::new("lintian")
@@ -148,7 +148,7 @@ fn lintian_finds_no_error() {
 
 /// Two copies of the repository, in folders of their own and under other umasks.
 #[test]
-#[ignore = "make test-systems"]
+#[ignore = "make test-packages"]
 fn two_builds_are_the_same() {
     let folder = TempDir::new().unwrap();
     let copy = folder.path().join("a copy");
@@ -190,7 +190,7 @@ fn debian() -> PathBuf {
 
 /// Installs, checks, starts, calls, upgrades under load, goes back, removes and purges: packages/try.sh.
 #[test]
-#[ignore = "make test-systems"]
+#[ignore = "make test-packages"]
 fn the_life_of_the_packages() {
     let folder = TempDir::new().unwrap();
     let old = folder.path().join("old");
@@ -198,7 +198,7 @@ fn the_life_of_the_packages() {
     let root = folder.path().join("root");
     fs::create_dir(&root).unwrap();
     succeed(as_root("tar").arg("-xf").arg(debian()).arg("-C").arg(&root));
-    let tries = repository().join("tests/it/systems/packages");
+    let tries = repository().join("tests/it/packages");
     let units = root.join("etc/systemd/system");
     let wanted = units.join("multi-user.target.wants");
     succeed(as_root("mkdir").arg("-p").arg(&wanted));

@@ -66,7 +66,7 @@ fn built(folder: &Path) -> String {
 }
 
 #[test]
-#[ignore = "make test-systems"]
+#[ignore = "make test-packages"]
 fn kubernetes_knows_every_field() {
     let folder = tempfile::tempdir().unwrap();
     for overlay in ["sqlite", "postgres"] {
@@ -87,7 +87,7 @@ fn kubernetes_knows_every_field() {
 
 /// The rules of the operator's object are those of dashboards/, and kustomize takes the object.
 #[test]
-#[ignore = "make test-systems"]
+#[ignore = "make test-packages"]
 fn the_rules_are_those_of_the_dashboards() {
     let folder = tempfile::tempdir().unwrap();
     let monitoring = manifests().join("monitoring");
@@ -120,7 +120,7 @@ fn the_rules_are_those_of_the_dashboards() {
 /// The configurations of the overlays, beside files as the volume has them: `check` finds the database that is not there, and no other
 /// fault.
 #[test]
-#[ignore = "make test-systems"]
+#[ignore = "make test-packages"]
 fn the_gateway_takes_each_configuration() {
     let page = Page::new();
     let done = page.run("**4. Check.**");

@@ -62,7 +62,7 @@ fn passes(gate: &Gate, mut program: Command, config: &Path, address: SocketAddr)
 
 //= FWD-2 accepted
 #[test]
-#[ignore = "make test-systems"]
+#[ignore = "make test-packages"]
 fn haproxy_names_the_client() {
     let gate = gate();
     let address = free_address();
@@ -81,7 +81,7 @@ fn haproxy_names_the_client() {
 
 //= FWD-2 accepted
 #[test]
-#[ignore = "make test-systems"]
+#[ignore = "make test-packages"]
 fn envoy_names_the_client() {
     let gate = gate();
     let address = free_address();

@@ -61,7 +61,7 @@ fn shown(output: &Output) -> String {
     format!("{out}{errors}")
 }
 
-/// A command as root, who alone can make file systems of other users: `make test-systems` installs packages in the same way.
+/// A command as root, who alone can make file systems of other users: `make test-packages` installs packages in the same way.
 fn as_root(program: &str) -> Command {
     let id = succeed(Command::new("id").arg("-u"));
     if id.trim() == "0" {

@@ -45,7 +45,7 @@ impl Unpacked {
     fn run(&self, script: &str) -> String {
         let work = self.folder.path().join("work");
         fs::create_dir(&work).unwrap();
-        let folder = repository().join("tests/it/systems/packages");
+        let folder = repository().join("tests/it/packages");
         let mut command = Command::new("unshare");
         command.args([
             "--user",
@@ -85,7 +85,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 
 /// The program and its libraries, the CAs, and the licences: no shell, and no file that belongs to nobody.
 #[test]
-#[ignore = "make test-systems"]
+#[ignore = "make test-packages"]
 fn the_image_has_the_program_and_its_libraries() {
     let image = Unpacked::new("portvakt");
     let root = image.root();
@@ -115,7 +115,7 @@ fn the_image_has_the_program_and_its_libraries() {
 }
 
 #[test]
-#[ignore = "make test-systems"]
+#[ignore = "make test-packages"]
 fn the_image_says_how_it_runs() {
     let image = Unpacked::new("portvakt");
     let layout = image.folder.path().join("layout");
@@ -136,7 +136,7 @@ fn the_image_says_how_it_runs() {
 
 /// packages/image.sh: /readyz, the health check, a signed 200, and the stop.
 #[test]
-#[ignore = "make test-systems"]
+#[ignore = "make test-packages"]
 fn the_image_answers_a_signed_200() {
     let said = Unpacked::new("portvakt").run("image.sh");
     println!("{said}");
@@ -145,7 +145,7 @@ fn the_image_answers_a_signed_200() {
 
 /// packages/demo.sh: the flows of `make demo`.
 #[test]
-#[ignore = "make test-systems"]
+#[ignore = "make test-packages"]
 fn the_image_with_the_simulated_bank_plays_the_flows() {
     let said = Unpacked::new("portvakt-demo").run("demo.sh");
     println!("{said}");
