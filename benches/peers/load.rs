@@ -19,7 +19,7 @@ use std::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Client {
     /// wrk: HTTP/1.1 with this number of persistent connections, each with one request in flight.
-    StateStore(usize),
+    Kept(usize),
     /// The same with a random pause between the requests of a connection: the peer runs at a third of its maximum rate.
     Resting(usize),
     /// HTTP/2 with this number of connections and of requests in flight on each.
@@ -86,7 +86,7 @@ pub fn run(
     let commits = peer.commits();
     let before = peer.cpu();
     let counted = match client {
-        Client::StateStore(connections) => {
+        Client::Kept(connections) => {
             pool.write(folder, 0);
             kept(connections, peer.port, seconds, folder, cores)
         }

@@ -76,7 +76,7 @@ impl Entry {
         let most = fastest * (threads + 1) / 2 * seconds;
         match (self.call.fault, self.client) {
             (_, Client::Handshakes) => 1,
-            (_, Client::StateStore(1)) => most * 2 / 3,
+            (_, Client::Kept(1)) => most * 2 / 3,
             // A request that is refused in any case can be repeated.
             (Fault::None, _) if self.who == Who::Tpp => most,
             _ => 1,
@@ -179,7 +179,7 @@ const ONE: Setup = Setup {
 
 /// Every load, in the order of the tables.
 pub fn all() -> Vec<Load> {
-    let client = Client::StateStore(32);
+    let client = Client::Kept(32);
     let base = Peer::LuaSignature;
     let checking = [
         Peer::Bare,
@@ -274,7 +274,7 @@ fn connections() -> Vec<Entry> {
                 &format!("{}, {count}", peer.name()),
                 peer,
                 get(),
-                Client::StateStore(count),
+                Client::Kept(count),
                 pool,
             )
         })
@@ -295,7 +295,7 @@ fn upstreams() -> Vec<Entry> {
                 &format!("{}, {way}", peer.name()),
                 peer,
                 get(),
-                Client::StateStore(32),
+                Client::Kept(32),
                 0,
             )
         })
@@ -323,7 +323,7 @@ fn paced() -> Vec<Entry> {
         })
     };
     let clients = [
-        (Client::StateStore(32), "at once"),
+        (Client::Kept(32), "at once"),
         (Client::Resting(32), "resting"),
     ];
     clients.into_iter().enumerate().flat_map(of).collect()
@@ -334,7 +334,7 @@ fn durable() -> Vec<Entry> {
         is_base: pool == 0,
         ..entry(name, Peer::Portvakt, call, client, pool)
     };
-    let (at_once, resting) = (Client::StateStore(64), Client::Resting(64));
+    let (at_once, resting) = (Client::Kept(64), Client::Resting(64));
     vec![
         of(WITH, get(), at_once, 0),
         of(WITHOUT, get_without_psu(), at_once, 1),
@@ -350,7 +350,7 @@ pub const WITH_RESTING: &str = "with the PSU, resting";
 pub const WITHOUT_RESTING: &str = "without the PSU, resting";
 
 fn refused() -> Vec<Entry> {
-    let client = Client::StateStore(32);
+    let client = Client::Kept(32);
     let faulty = |name: &str, pool: usize, call: Call, fault: Fault| {
         entry(name, Peer::Portvakt, Call { fault, ..call }, client, pool)
     };

@@ -78,7 +78,6 @@ pub use hash::{
 pub use hash_key::check as check_hash_key;
 pub use keys::Keys;
 pub use known_psu::KnownPsu;
-#[cfg(feature = "sandbox")]
 pub use postgres::settings::PlantedFault;
 pub use postgres::settings::{PostgresSettings, PostgresTls, StaleReads};
 pub use psu::{Accounts, Consent, ConsentAccounts, Context, Origin, Psu, Session};
