@@ -43,6 +43,8 @@ pub mod character;
 pub mod token;
 // Names that some servers read as other names.
 pub mod fold;
+// Names that look like a name that is missing (ERR-10).
+pub mod similar;
 // Days as queries and bodies write them.
 pub mod day;
 // Query parameters, by the declaration of an operation.

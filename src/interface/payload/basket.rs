@@ -67,7 +67,7 @@ impl<'a> Payments<'a> {
 pub(super) fn judge(basket: &Basket<'_>, violations: &mut Violations) {
     const PATH: &str = "paymentIds";
     let (ids, count) = match &basket.payments {
-        Payments::Absent => return violations.add(PATH, "missing: name 1 to 10 payments"),
+        Payments::Absent => return violations.missing(PATH, "name 1 to 10 payments"),
         Payments::Other(kind) => {
             let text = format!("it is {kind}; it must be an array of 1 to 10 strings");
             return violations.add(PATH, text);

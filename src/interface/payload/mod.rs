@@ -36,7 +36,8 @@ mod basket;
 pub mod describe;
 // The members that rules read, for comparison with other readers.
 mod reading;
-// The violations (PAY-2).
+// The violations (PAY-2), and the names that were meant by missing ones.
+mod misspelt;
 mod violation;
 
 use super::{
@@ -98,6 +99,7 @@ pub fn check(
         Schema::Basket => object(text, &mut violations, basket::judge),
     };
     let odd = read.map_err(|malformed| vec![fault_of(body, malformed)])?;
+    misspelt::name(text, members, &mut violations);
     odd.report(text, &mut violations);
     match violations.into_faults() {
         faults if faults.is_empty() => Ok(()),

@@ -23,6 +23,15 @@ pub(super) const PAYMENT: [&str; 11] = [
 /// The members of an address.
 const ADDRESS: [&str; 5] = ["street", "buildingNumber", "postalCode", "city", "country"];
 
+/// The members of an amount and of an account.
+const OTHERS: [&str; 4] = ["amount", "currency", "iban", "bban"];
+
+/// Whether the interface has a member of this name in a payment or in a part of it.
+pub(super) fn is_known(name: &str) -> bool {
+    let all = PAYMENT.iter().chain(&ADDRESS).chain(&OTHERS);
+    all.into_iter().any(|known| *known == name)
+}
+
 /// The members of a payment that the rules read.
 #[derive(Debug, Default)]
 pub(super) struct Payment<'a> {

@@ -116,10 +116,7 @@ impl<'a> ProductPayment<'a> {
                 _ => !matches!(found, OwnMember::Absent),
             };
             if member.required && !is_present {
-                violations.add(
-                    &*member.name,
-                    "missing: every payment of this product has it",
-                );
+                violations.missing(&member.name, "every payment of this product has it");
             }
         }
     }

@@ -71,7 +71,7 @@ fn required(payment: &Payment<'_>, violations: &mut Violations) {
         ),
     ];
     for (path, _) in members.iter().filter(|(_, is_present)| !is_present) {
-        violations.add(*path, "missing: every cross-border payment has it");
+        violations.missing(path, "every cross-border payment has it");
     }
 }
 
@@ -230,6 +230,7 @@ fn numbers(account: &Account<'_>, paths: &AccountPaths<'_>, violations: &mut Vio
         (TextMember::Absent, TextMember::Absent) => {
             let text = "it has neither iban nor bban; one of them must stand";
             violations.add(paths.account, text);
+            violations.names_missing(paths.iban);
         }
         (TextMember::Absent, bban) => violations.length(bban, paths.bban, 1, MAX_BBAN),
         (iban, TextMember::Absent) => self::iban(iban, paths.iban, violations),
@@ -255,8 +256,8 @@ fn agent_required(payment: &Payment<'_>, violations: &mut Violations) {
         && account.bban != TextMember::Absent
         && payment.creditor_agent == TextMember::Absent
     {
-        let text = "missing: a creditorAccount with bban needs the BIC of its bank";
-        violations.add(AGENT, text);
+        let text = "a creditorAccount with bban needs the BIC of its bank";
+        violations.missing(AGENT, text);
     }
 }
 
@@ -350,9 +351,13 @@ fn large_transfer(payment: &Payment<'_>, violations: &mut Violations) {
     let text = "missing or empty: a transfer of 100000.00 NOK or more says what it is for";
     if payment.reporting_code == TextMember::Absent {
         violations.add(REPORTING_CODE, text);
+        violations.names_missing(REPORTING_CODE);
     }
     match &payment.reporting_information {
-        TextMember::Absent => violations.add(REPORTING_INFORMATION, text),
+        TextMember::Absent => {
+            violations.add(REPORTING_INFORMATION, text);
+            violations.names_missing(REPORTING_INFORMATION);
+        }
         TextMember::Text(found) if found.is_empty() => violations.add(REPORTING_INFORMATION, text),
         TextMember::Text(_) | TextMember::Other(_) => {}
     }

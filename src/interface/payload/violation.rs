@@ -3,12 +3,23 @@
 use super::{iban::Ibans, value::TextMember};
 use crate::{Code, Fault, Reason};
 
+/// A member that is missing.
+#[derive(Clone, Debug)]
+struct MissingMember {
+    /// The index of its violation.
+    fault: usize,
+    /// Its path.
+    path: String,
+}
+
 /// The violations found so far.
 #[derive(Clone, Debug)]
 pub(super) struct Violations {
     /// The countries whose IBANs the bank accepts, for the rules that judge accounts.
     ibans: Ibans,
     found: Vec<Fault>,
+    /// The members that are missing, in the order of their violations.
+    missing: Vec<MissingMember>,
     /// The path of the element that is judged, with a point at its end; empty outside an array.
     within: String,
 }
@@ -19,6 +30,7 @@ impl Violations {
         Self {
             ibans,
             found: Vec::new(),
+            missing: Vec::new(),
             within: String::new(),
         }
     }
@@ -35,11 +47,36 @@ impl Violations {
         self.found.push(fault);
     }
 
+    /// Adds the violation that a member is missing; [`super::misspelt`] looks for a name that was meant.
+    pub(super) fn missing(&mut self, path: &str, text: &str) {
+        self.add(path, format!("missing: {text}"));
+        self.names_missing(path);
+    }
+
+    /// Notes that the latest violation is the absence of the member with this path.
+    pub(super) fn names_missing(&mut self, path: &str) {
+        self.missing.push(MissingMember {
+            fault: self.found.len().saturating_sub(1),
+            path: self.within.clone() + path,
+        });
+    }
+
+    /// The members that are missing, each with the text of its violation.
+    pub(super) fn all_missing(&mut self) -> impl Iterator<Item = (&str, &mut String)> {
+        let found = &mut self.found;
+        let mut rest = found.iter_mut().enumerate();
+        self.missing.iter().filter_map(move |missing| {
+            let (_, fault) = rest.find(|(index, _)| *index == missing.fault)?;
+            Some((missing.path.as_str(), &mut fault.text))
+        })
+    }
+
     /// Judges the element of an array: the paths of its violations begin with the path of the element.
     pub(super) fn of_element(path: String, ibans: &Ibans, judge: impl FnOnce(&mut Self)) -> Self {
         let mut violations = Self {
             ibans: ibans.clone(),
             found: Vec::new(),
+            missing: Vec::new(),
             within: path + ".",
         };
         judge(&mut violations);
@@ -48,6 +85,12 @@ impl Violations {
 
     /// Adds the violations of an element.
     pub(super) fn extend(&mut self, other: Self) {
+        let first = self.found.len();
+        let moved = |missing: MissingMember| MissingMember {
+            fault: missing.fault.saturating_add(first),
+            ..missing
+        };
+        self.missing.extend(other.missing.into_iter().map(moved));
         self.found.extend(other.found);
     }
 
@@ -95,7 +138,7 @@ impl Violations {
         expected: &str,
     ) -> Option<&'f str> {
         if *found == TextMember::Absent {
-            self.add(path, format!("missing: {expected}"));
+            self.missing(path, expected);
         }
         self.text(found, path)
     }
