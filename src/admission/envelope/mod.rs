@@ -11,6 +11,8 @@ mod applicable;
 mod content;
 // The form of each header (HDR-7 to HDR-12, HDR-15, HDR-16, DAT-1).
 mod forms;
+// The header that was meant by a missing one.
+mod meant;
 // Required headers (HDR-1 to HDR-5, HDR-13, HDR-14, DIG-2).
 mod required;
 
@@ -149,7 +151,7 @@ fn unsigned(head: &Head<'_>, faults: &mut Vec<Fault>) {
         faults.push(Fault::header(
             Reason::SignatureMissing,
             headers::SIGNATURE.written,
-            text,
+            meant::missing(head, &headers::SIGNATURE, text),
         ));
     }
 }

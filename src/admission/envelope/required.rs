@@ -3,6 +3,7 @@
 use super::{
     super::{Announced, Head},
     applicable::{is_about, is_taken},
+    meant,
 };
 use crate::interface::{
     Fault, Reason,
@@ -19,6 +20,7 @@ pub(super) fn missing(
 ) {
     let absent = |header: &Header| is_absent(head, header);
     let mut report = |header: &Header, text: &str| {
+        let text = meant::missing(head, header, text);
         faults.push(Fault::header(Reason::HeaderMissing, header.written, text))
     };
     for required in &operation.required {
@@ -93,7 +95,11 @@ pub(super) fn context(head: &Head<'_>, operation: &Operation, faults: &mut Vec<F
         faults.push(Fault::header(
             Reason::HeaderMissing,
             headers::PSU_CONTEXT.written,
-            "missing or empty: a payment with X-PSU-IDENTITY and without PSU-ID requires it",
+            meant::missing(
+                head,
+                &headers::PSU_CONTEXT,
+                "missing or empty: a payment with X-PSU-IDENTITY and without PSU-ID requires it",
+            ),
         ));
     }
 }
@@ -117,7 +123,11 @@ pub(super) fn agreement(
         faults.push(Fault::header(
             Reason::CorporateIdMissing,
             header.written,
-            "missing or empty: with a PSU-ID, PSU-Context CORPORATE requires it",
+            meant::missing(
+                head,
+                header,
+                "missing or empty: with a PSU-ID, PSU-Context CORPORATE requires it",
+            ),
         ));
     }
     if context == Some(PsuContext::Corporate) && is_single_sca(head, operation) {

@@ -12,6 +12,7 @@ mod value;
 use super::{
     Fault, Reason,
     operations::{Operation, Parameter, ParameterKind},
+    similar,
 };
 use jiff::civil::Date;
 use name::QueryName;
@@ -201,11 +202,16 @@ impl<'a> Query<'a> {
         for (at, parameter) in parameters.iter().enumerate() {
             let is_present = || self.pieces.iter().any(|piece| piece.parameter == Some(at));
             if parameter.required && !is_present() {
-                faults.push(Fault::query(
-                    Reason::QueryMissing,
-                    &parameter.name,
-                    "missing",
-                ));
+                let unknown = self.pieces.iter().filter(|piece| piece.parameter.is_none());
+                let meant =
+                    similar::find(unknown.map(|piece| piece.name.as_str()), &parameter.name);
+                let text = match meant {
+                    Some(found) => {
+                        format!("missing; the query has {found}: write {}", parameter.name)
+                    }
+                    None => "missing".to_owned(),
+                };
+                faults.push(Fault::query(Reason::QueryMissing, &parameter.name, text));
             }
         }
     }
