@@ -10,10 +10,14 @@
 
 // The cause of a header that cannot be parsed.
 mod fault;
+// The same of its list, and the ends of the texts.
+mod hint;
+mod list;
 // The names of the parameters.
 mod parameter;
 
 pub use fault::SignatureFault;
+pub use list::ListFault;
 pub use parameter::MAX_LISTED;
 
 use super::trim;

@@ -4,8 +4,12 @@
 //! from 0: those of the header, and within a parameter those of its value. A text repeats nothing of a value but a character, and the name
 //! of an unknown parameter only if it consists of letters.
 
-use super::parameter::{MAX_LISTED, PARAMETERS};
-use crate::{character::OddCharacter, headers::white_space::trim, token::is_token_byte};
+use super::{
+    hint,
+    list::{self, ListFault},
+    parameter::PARAMETERS,
+};
+use crate::interface::{character::OddCharacter, headers::white_space::trim};
 use memchr::memmem;
 
 /// Parameters that drafts and other versions of HTTP signatures have. No attribute of a distinguished name has such a name, so that each
@@ -28,6 +32,11 @@ pub enum SignatureFault {
         "the value begins with the word {0}, as in Authorization; in this header it begins with keyId"
     )]
     Scheme(&'static str),
+    /// The value of HTTP message signatures, which later became RFC 9421.
+    #[error(
+        "the value is that of HTTP message signatures (RFC 9421), which this interface does not use: send keyId=\"…\",algorithm=\"rsa-sha256\",headers=\"…\",signature=\"…\", and no Signature-Input"
+    )]
+    MessageSignature,
     /// A parameter of another letter case.
     #[error("at byte {at} the name {known} stands in another letter case: write it as {known}")]
     Spelling {
@@ -38,7 +47,8 @@ pub enum SignatureFault {
     },
     /// A parameter other than the four.
     #[error(
-        "at byte {at} stands the parameter {name}; the header has keyId, algorithm, headers and signature, and no other"
+        "at byte {at} stands the parameter {name}; the header has keyId, algorithm, headers and signature, and no other{hint}",
+        hint = hint::time(.name)
     )]
     Unknown {
         /// Its name; `(not shown)` if the name could hold an id.
@@ -50,13 +60,16 @@ pub enum SignatureFault {
     #[error("= must follow the name of the parameter {0} at once; {1}")]
     NoEquals(&'static str, OddCharacter),
     /// A value does not begin with a quotation mark.
-    #[error("the value of {0} must begin with a quotation mark; {1}{hint}", hint = escape_hint(*.1))]
+    #[error("the value of {0} must begin with a quotation mark; {1}{hint}", hint = hint::escape(*.1))]
     NotQuoted(&'static str, OddCharacter),
     /// A value does not end with a quotation mark.
     #[error("the value of {0}, which begins at byte {1}, has no quotation mark at its end")]
     NoEnd(&'static str, usize),
-    /// No comma after a parameter.
-    #[error("a comma or the end must follow the value of {0}; {1}")]
+    /// Another parameter, without a comma before it.
+    #[error("a comma is missing after the parameter {0}: at byte {1} the next parameter begins")]
+    CommaMissing(&'static str, usize),
+    /// Something else than a comma after a parameter.
+    #[error("a comma or the end must follow the value of {0}; {1}{hint}", hint = hint::semicolon(*.1))]
     NoComma(&'static str, OddCharacter),
     /// Nothing after a comma.
     #[error("at byte {0} stands a comma that no parameter follows")]
@@ -78,42 +91,14 @@ pub enum SignatureFault {
         at: usize,
     },
     /// The serial number holds something else than hexadecimal digits.
-    #[error("the serial number in keyId consists of hexadecimal digits; {odd}", odd = .0.within("keyId"))]
+    #[error("the serial number in keyId consists of hexadecimal digits; {odd}{hint}", odd = .0.within("keyId"), hint = hint::serial(*.0))]
     Serial(OddCharacter),
-    /// The list of signed headers has no name.
-    #[error("headers is empty; it lists the names of the signed headers, separated by spaces")]
-    NoList,
-    /// A character that no name of a header has.
-    #[error("headers lists names separated by spaces; {odd}{hint}", odd = .0.within("headers"), hint = comma_hint(*.0))]
-    ListedCharacter(OddCharacter),
-    /// A name in parentheses.
-    #[error(
-        "at byte {0} of headers stands a name in parentheses; the interface has (request-target) alone, in small letters"
-    )]
-    ListedPseudo(usize),
-    /// More names than a request could have.
-    #[error("headers lists more than {MAX_LISTED} names")]
-    TooMany,
-    /// A name that is listed twice.
-    #[error("headers lists a name twice, again at its byte {0}")]
-    Repeated(usize),
+    /// The list of signed headers cannot be read.
+    #[error(transparent)]
+    List(#[from] ListFault),
     /// None of these; it cannot be read.
     #[error("the header must be keyId=\"…\",algorithm=\"…\",headers=\"…\",signature=\"…\"")]
     Unreadable,
-}
-
-fn escape_hint(odd: OddCharacter) -> &'static str {
-    match odd.character() {
-        Some('\\') => ": send the header without backslashes before its quotation marks",
-        _ => "",
-    }
-}
-
-fn comma_hint(odd: OddCharacter) -> &'static str {
-    match odd.character() {
-        Some(',') => ": separate the names by spaces, not by commas",
-        _ => "",
-    }
 }
 
 impl SignatureFault {
@@ -124,7 +109,7 @@ impl SignatureFault {
             Err(fault) => return fault,
         };
         let [key_id, _, headers, _] = found;
-        let judged = key_id_fault(key_id).or_else(|| list_fault(headers));
+        let judged = key_id_fault(key_id).or_else(|| list::fault(headers).map(Self::List));
         judged.unwrap_or(Self::Unreadable)
     }
 
@@ -159,8 +144,7 @@ fn parameters(value: &[u8]) -> Result<[&[u8]; 4], SignatureFault> {
         match rest.strip_prefix(b",") {
             None if rest.is_empty() => break,
             None => {
-                let odd = OddCharacter::at(value, position(rest));
-                return Err(SignatureFault::NoComma(known, odd));
+                return Err(no_comma(value, known, rest, position(rest)));
             }
             Some(next) if trim(next).is_empty() => {
                 return Err(SignatureFault::LastComma(position(rest)));
@@ -173,6 +157,15 @@ fn parameters(value: &[u8]) -> Result<[&[u8]; 4], SignatureFault> {
         Some((name, _)) => Err(SignatureFault::Missing(name)),
         None => Ok(found.map(Option::unwrap_or_default)),
     }
+}
+
+/// Something else than a comma stands behind the value of a parameter.
+fn no_comma(value: &[u8], name: &'static str, rest: &[u8], at: usize) -> SignatureFault {
+    let next = rest.get(..length_of_name(rest)).unwrap_or_default();
+    if next.is_empty() || rest.get(next.len()) != Some(&b'=') {
+        return SignatureFault::NoComma(name, OddCharacter::at(value, at));
+    }
+    SignatureFault::CommaMissing(name, at)
 }
 
 /// The parameter that begins here: its index, its name, and what follows its quotation mark.
@@ -196,6 +189,9 @@ fn named<'v>(
     let index = PARAMETERS.iter().position(alike);
     let known = index.and_then(|index| PARAMETERS.get(index).copied());
     let (Some(index), Some(known)) = (index, known) else {
+        if at == position_of_value(value) && is_label(after) {
+            return Err(SignatureFault::MessageSignature);
+        }
         let is_plain = name.len() <= MAX_SHOWN && name.iter().all(u8::is_ascii_alphabetic);
         let name = match std::str::from_utf8(name) {
             Ok(name) if is_plain => name,
@@ -233,6 +229,12 @@ fn is_scheme(name: &[u8], after: &[u8]) -> bool {
         && next.len() < after.len()
         && length > 0
         && next.get(length) == Some(&b'=')
+}
+
+/// `sig1=:…:` of Signature, or `sig1=("date" …)` of Signature-Input (RFC 9421).
+fn is_label(after: &[u8]) -> bool {
+    let next = after.strip_prefix(b"=").map(trim);
+    next.is_some_and(|next| next.starts_with(b":") || next.starts_with(b"("))
 }
 
 fn length_of_name(text: &[u8]) -> usize {
@@ -282,6 +284,12 @@ fn key_id_fault(key_id: &[u8]) -> Option<SignatureFault> {
         return fault("the serial number is empty", 3);
     }
     if let Some(odd) = OddCharacter::first(serial, |byte| byte.is_ascii_hexdigit()) {
+        let rest = serial.get(odd.byte()..).unwrap_or_default();
+        let rest = rest.strip_prefix(b";").unwrap_or(rest);
+        if odd.byte() > 0 && trim(rest).starts_with(b"CA=") {
+            let what = "a comma is missing between the serial number and CA=";
+            return fault(what, odd.behind(begin).byte());
+        }
         return Some(SignatureFault::Serial(odd.behind(begin)));
     }
     let at = end.saturating_add(3);
@@ -299,37 +307,6 @@ fn key_id_fault(key_id: &[u8]) -> Option<SignatureFault> {
         Some(b"") => fault("the issuer is empty", at.saturating_add(3)),
         Some(_) => None,
     }
-}
-
-fn list_fault(list: &[u8]) -> Option<SignatureFault> {
-    let mut names: Vec<&[u8]> = Vec::new();
-    let mut at = 0_usize;
-    for name in list.split(|byte| *byte == b' ') {
-        let begin = at;
-        at = at.saturating_add(name.len()).saturating_add(1);
-        if name.is_empty() {
-            continue;
-        }
-        if name != b"(request-target)" {
-            if name.starts_with(b"(") && name.ends_with(b")") {
-                return Some(SignatureFault::ListedPseudo(begin));
-            }
-            if let Some(odd) = OddCharacter::first(name, is_token_byte) {
-                return Some(SignatureFault::ListedCharacter(odd.behind(begin)));
-            }
-        }
-        if names.len() == MAX_LISTED {
-            return Some(SignatureFault::TooMany);
-        }
-        if names
-            .iter()
-            .any(|earlier| earlier.eq_ignore_ascii_case(name))
-        {
-            return Some(SignatureFault::Repeated(begin));
-        }
-        names.push(name);
-    }
-    names.is_empty().then_some(SignatureFault::NoList)
 }
 
 #[cfg(test)]
@@ -398,11 +375,11 @@ mod tests {
             ),
             (
                 r#"keyId="SN=1,CA=x" algorithm="a",headers="date",signature="A""#.into(),
-                "must follow the value of keyId; at byte 18 stands a small letter",
+                "a comma is missing after the parameter keyId: at byte 18 the next parameter begins",
             ),
             (
                 r#"keyId="SN=1,CA=x";algorithm="a";headers="date""#.into(),
-                "the value of keyId; at byte 17 stands ';'",
+                "the value of keyId; at byte 17 stands ';': separate the parameters by commas",
             ),
             (
                 r#"keyId="SN=1,CA=x",algorithm="a",headers="date",signature="A"x"#.into(),
@@ -410,7 +387,23 @@ mod tests {
             ),
             (
                 r#"algorithm="a" keyId="SN=1,CA=x",headers="date",signature="A""#.into(),
-                "value of algorithm; at byte 14",
+                "a comma is missing after the parameter algorithm: at byte 14 the next",
+            ),
+            (
+                r#"keyId="SN=1,CA=x",algorithm="a"headers="date",signature="A""#.into(),
+                "a comma is missing after the parameter algorithm: at byte 31 the next",
+            ),
+            (
+                r#"algorithm="a" created=1,keyId="SN=1,CA=x""#.into(),
+                "a comma is missing after the parameter algorithm: at byte 14 the next",
+            ),
+            (
+                "sig1=:AAAA:".into(),
+                "the value is that of HTTP message signatures (RFC 9421)",
+            ),
+            (
+                r#"sig1=("date" "digest");created=1"#.into(),
+                "the value is that of HTTP message signatures (RFC 9421)",
             ),
             (
                 format!(r#"keyId="SN=1,CA=x",{REST},"#),
@@ -422,7 +415,7 @@ mod tests {
             ),
             (
                 format!(r#"keyId="SN=1,CA=x",{REST},created="1""#),
-                "at byte 61 stands the parameter created;",
+                "and no other; a later draft of HTTP signatures has it: leave it out",
             ),
             (
                 format!(r#"keyId="SN=1,CA=x",{REST},created=1"#),
@@ -460,11 +453,19 @@ mod tests {
             (whole("SN=,CA=x"), "the serial number is empty, at byte 3"),
             (
                 whole("SN=0x1A,CA=x"),
-                "hexadecimal digits; at byte 4 of keyId stands a small letter",
+                "hexadecimal digits; at byte 4 of keyId stands a small letter: write it without 0x",
+            ),
+            (
+                whole("SN=1A CA=O=y,C=z"),
+                "a comma is missing between the serial number and CA=, at byte 5 of keyId",
+            ),
+            (
+                whole("SN=1A;CA=x"),
+                "a comma is missing between the serial number and CA=, at byte 5 of keyId",
             ),
             (
                 whole("SN=1:A,CA=x"),
-                "hexadecimal digits; at byte 4 of keyId stands ':'",
+                "hexadecimal digits; at byte 4 of keyId stands ':': write it without colons",
             ),
             (
                 whole("SN=1A"),
@@ -478,7 +479,39 @@ mod tests {
             (listing(""), "headers is empty"),
             (
                 listing("date,digest"),
-                "at byte 4 of headers stands ',': separate the names by spaces",
+                "at byte 4 of headers stands ',': separate the names by blanks, not by commas",
+            ),
+            (
+                listing("(request-target),digest"),
+                "separated by single blanks; at byte 16 of headers stands ',': separate",
+            ),
+            (
+                listing("date (request-target)digest"),
+                "separated by single blanks; at byte 21 of headers stands a small letter",
+            ),
+            (
+                listing("(request-target);digest"),
+                "at byte 16 of headers stands ';': separate the names by blanks",
+            ),
+            (
+                listing("date\tdigest"),
+                "at byte 4 of headers stands a tab: separate the names by blanks",
+            ),
+            (
+                listing("(date digest)"),
+                "at byte 0 of headers stands '(': no parentheses stand around the list",
+            ),
+            (
+                listing("(date,digest)"),
+                "at byte 0 of headers stands '(': no parentheses stand around the list",
+            ),
+            (
+                listing("date: digest:"),
+                "at byte 4 of headers stands ':': the names stand without colons",
+            ),
+            (
+                listing("@method date"),
+                "at byte 0 of headers stands '@': names with @ are those of RFC 9421",
             ),
             (
                 listing("date x-request-\u{131}d"),
@@ -490,7 +523,15 @@ mod tests {
             ),
             (
                 listing("(created) date"),
-                "at byte 0 of headers stands a name in parentheses",
+                "at byte 0 of headers stands (created), of a later draft",
+            ),
+            (
+                listing("date (Expires),digest"),
+                "at byte 5 of headers stands (expires), of a later draft",
+            ),
+            (
+                listing("date (status)"),
+                "at byte 5 of headers stands a name in parentheses",
             ),
             (
                 listing("date digest Date"),
