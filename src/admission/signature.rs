@@ -1,10 +1,12 @@
 //! The signature of the request (SIG-2 to SIG-10, SIG-13, SIG-14).
 
+// The texts about its key.
+mod key;
+
 use super::{Framing, Head, Policy, Snapshot, Tpp};
 use crate::{
     interface::{
         Fault, Reason, Refusal,
-        base64_fault::Base64Fault,
         headers::{
             self, Fields, encoded_word,
             signature::{Signature, SignatureFault},
@@ -15,19 +17,13 @@ use crate::{
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderValue, Method};
-use std::{borrow::Cow, ops::RangeInclusive};
+use std::borrow::Cow;
 
 /// The name of the request target in the list of signed headers (SIG-6).
 const REQUEST_TARGET: &str = "(request-target)";
 
 /// The maximum length of a signature: RSA with 4096 bits, rounded up by base64.
 const MAX_SIGNATURE: usize = 512 + 2;
-
-/// The lengths of signatures by keys of 2048 to 4096 bits (SIG-5), in bytes.
-const SIGNATURE_LENGTHS: RangeInclusive<usize> = 256..=512;
-
-/// SIG-9: the text about a signature that is one, of another string or another key.
-const NOT_OVER_THE_STRING: &str = "it does not verify over the signing string that the gateway built from the request and the list in headers";
 
 /// The proof that the TPP signed this request: the signature covers the required parts, and verifies with the certificate's key.
 #[must_use]
@@ -131,7 +127,7 @@ fn verify_by(
             headers: listed(signature),
         });
     }
-    let text = no_signature(signature.signature).unwrap_or_else(|| NOT_OVER_THE_STRING.to_owned());
+    let text = key::not_verified(tpp.certificate(), signature);
     let refusal = Refusal::from(fault(Reason::SignatureMismatch, text));
     Err(match policy.environment {
         // SIG-13. Personal values are omitted even here: no error repeats one.
@@ -173,21 +169,6 @@ fn hidden(value: &[u8], refusal: &Refusal) -> Option<SignatureFault> {
     }
 }
 
-/// ERR-10: why a signature that does not verify is none: its base64, or its length.
-fn no_signature(signature: &[u8]) -> Option<String> {
-    if let Err(why) = Base64Fault::judge(signature) {
-        return Some(format!("the value of signature cannot be read: {why}"));
-    }
-    let length = STANDARD.decode(signature).map_or(0, |bytes| bytes.len());
-    (!SIGNATURE_LENGTHS.contains(&length)).then(|| {
-        format!(
-            "the value of signature has {length} bytes; keys of 2048 to 4096 bits make {} to {}",
-            SIGNATURE_LENGTHS.start(),
-            SIGNATURE_LENGTHS.end()
-        )
-    })
-}
-
 /// A request and its signature.
 struct SignedRequest<'a> {
     head: &'a Head<'a>,
@@ -208,10 +189,7 @@ impl SignedRequest<'_> {
         let mut faults = Vec::new();
         let certificate = tpp.certificate();
         if !certificate.has_serial(signature.serial) {
-            let text = format!(
-                "keyId must name the serial number of the certificate in TPP-Signature-Certificate, in hexadecimal: SN={}; where you sign with the key of another one, send that certificate",
-                certificate.serial_hex()
-            );
+            let text = key::other_serial(certificate, signature);
             faults.push(fault(Reason::SignatureKeyMismatch, text));
         }
         if let Err(mismatch) = certificate.has_issuer(signature.issuer) {
@@ -222,10 +200,12 @@ impl SignedRequest<'_> {
             faults.push(fault(Reason::SignatureKeyMismatch, text));
         }
         if !signature.algorithm.eq_ignore_ascii_case(b"rsa-sha256") {
-            faults.push(fault(
-                Reason::SignatureAlgorithmUnsupported,
-                "algorithm must be rsa-sha256".into(),
-            ));
+            let hint = match signature.algorithm.eq_ignore_ascii_case(b"hs2019") {
+                true => "; hs2019 is of a later draft of HTTP signatures than this interface uses",
+                false => "",
+            };
+            let text = format!("algorithm must be rsa-sha256{hint}");
+            faults.push(fault(Reason::SignatureAlgorithmUnsupported, text));
         }
         let absent: Vec<_> = signature
             .headers

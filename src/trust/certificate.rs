@@ -170,6 +170,16 @@ impl Certificate {
         judgement::is_serial(&self.serial, hex)
     }
 
+    /// Whether decimal digits name this certificate's serial number, which keyId has in hexadecimal: for the text of a fault.
+    pub fn has_decimal_serial(&self, decimal: &[u8]) -> bool {
+        judgement::is_decimal_serial(&self.serial, decimal)
+    }
+
+    /// The length of a signature by this certificate's key, in bytes: for the text of a fault.
+    pub fn signature_length(&self) -> Option<usize> {
+        judgement::signature_length(self.key.as_ref())
+    }
+
     /// Whether the issuer in a keyId names this certificate's issuer (SIG-4).
     ///
     /// # Errors

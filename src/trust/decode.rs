@@ -115,9 +115,7 @@ pub fn split<'a>(text: &'a [u8], mark: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
 
 fn is_short(text: &[u8]) -> Result<(), CertificateFault> {
     if text.len() > MAX_TEXT {
-        return Err(CertificateFault::Malformed(
-            "more than 1 KiB of text stands around a certificate of the PEM text".into(),
-        ));
+        return Err(undecodable::around(text));
     }
     Ok(())
 }

@@ -5,6 +5,8 @@
 
 /// The universal tags that names are made of (X.690).
 pub(super) mod tag {
+    pub(in super::super) const INTEGER: u8 = 0x02;
+    pub(in super::super) const BIT_STRING: u8 = 0x03;
     pub(in super::super) const OBJECT_IDENTIFIER: u8 = 0x06;
     pub(in super::super) const UTF8_STRING: u8 = 0x0c;
     pub(in super::super) const NUMERIC_STRING: u8 = 0x12;

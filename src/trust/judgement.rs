@@ -5,7 +5,9 @@
 //! the same rules. Deliberately not here: the chain, which OpenSSL verifies.
 
 use super::{
-    CertificateFault, Validity, distinguished,
+    CertificateFault, Validity,
+    der::{Element, tag},
+    distinguished,
     fault::Member,
     name::Name,
     qc::{self, CertificateTypes, Psd2Statement, QcStatements},
@@ -299,6 +301,42 @@ pub(crate) fn is_serial(serial: &[u8], hex: &[u8]) -> bool {
     given.eq(own.map(Some))
 }
 
+/// Whether decimal digits name a serial number, which keyId has in hexadecimal (SIG-3): for the text of a fault alone.
+pub(crate) fn is_decimal_serial(serial: &[u8], decimal: &[u8]) -> bool {
+    // RFC 5280, section 4.1.2.2: at most 20 octets, which are 49 digits.
+    if decimal.is_empty() || decimal.len() > 49 {
+        return false;
+    }
+    // Base 256, the last byte first.
+    let mut number: Vec<u8> = Vec::with_capacity(21);
+    for digit in decimal {
+        let Some(digit) = char::from(*digit).to_digit(10) else {
+            return false;
+        };
+        let mut carry = digit;
+        for byte in &mut number {
+            let next = u32::from(*byte).saturating_mul(10).saturating_add(carry);
+            let [low, high, ..] = next.to_le_bytes();
+            *byte = low;
+            carry = u32::from(high);
+        }
+        if carry > 0 {
+            number.extend(carry.to_le_bytes().first());
+        }
+    }
+    number.iter().rev().eq(without_leading_zeros(serial))
+}
+
+/// The length of a signature by this RSA key, a SubjectPublicKeyInfo: that of its modulus, in bytes.
+pub(crate) fn signature_length(info: &[u8]) -> Option<usize> {
+    let mut rest = Element::only(info)?.content_of(tag::SEQUENCE)?;
+    Element::take(&mut rest)?;
+    let key = Element::take(&mut rest)?.content_of(tag::BIT_STRING)?;
+    let mut key = Element::only(key.strip_prefix(&[0])?)?.content_of(tag::SEQUENCE)?;
+    let modulus = Element::take(&mut key)?.content_of(tag::INTEGER)?;
+    Some(without_leading_zeros(modulus).len())
+}
+
 /// The bytes of a number without those that only keep it positive.
 pub fn without_leading_zeros(mut bytes: &[u8]) -> &[u8] {
     while let [0, rest @ ..] = bytes {
@@ -320,5 +358,18 @@ mod tests {
         for bad in ["8A0", "35329", "8A01 ", ""] {
             assert!(!is_serial(&[0, 0x8a, 1], bad.as_bytes()), "{bad}");
         }
+        for good in ["35329", "0035329"] {
+            assert!(is_decimal_serial(&[0, 0x8a, 1], good.as_bytes()), "{good}");
+        }
+        for bad in ["35328", "8A01", "", "353290", "3532"] {
+            assert!(!is_decimal_serial(&[0, 0x8a, 1], bad.as_bytes()), "{bad}");
+        }
+        let most = "1461501637330902918203684832716283019655932542975";
+        assert!(is_decimal_serial(&[0xff; 20], most.as_bytes()));
+        assert!(!is_decimal_serial(
+            &[0xff; 20],
+            format!("0{most}").as_bytes()
+        ));
+        assert!(is_decimal_serial(&[1, 0, 0], b"65536"));
     }
 }

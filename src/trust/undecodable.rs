@@ -12,14 +12,15 @@ use portvakt_interface::base64_fault::Base64Fault;
 /// The beginning of the armour of every PEM text.
 const ARMOUR: &[u8] = b"-----BEGIN ";
 
+/// The same in the encoding of HTML forms, where a blank is a plus sign.
+const ARMOUR_IN_FORM: &[u8] = b"-----BEGIN+";
+
 /// Some form of it, of other dashes.
 const NEARLY_ARMOUR: &[u8] = b"BEGIN CERTIFICATE";
 
 /// The beginning of base64 of base64, and of most certificates: a SEQUENCE with a length of two octets.
 const BASE64_OF_DER: &[u8] = b"MII";
 
-const INTEGER: u8 = 0x02;
-const BIT_STRING: u8 = 0x03;
 const OCTET_STRING: u8 = 0x04;
 const TIMES: [u8; 2] = [0x17, 0x18];
 const ATTRIBUTES_OF_A_REQUEST: u8 = 0xa0;
@@ -83,27 +84,56 @@ fn not_base64(text: &[u8]) -> CertificateFault {
     }
 }
 
+/// The fault of a long text around a certificate of a PEM text.
+pub(super) fn around(text: &[u8]) -> CertificateFault {
+    let mut marks = memmem::find_iter(text, ARMOUR);
+    let is_private = |at: usize| label(text, at).is_some_and(is_of_private_key);
+    malformed(match marks.any(is_private) {
+        true => PRIVATE_KEY_BESIDE,
+        false => "more than 1 KiB of text stands around a certificate of the PEM text",
+    })
+}
+
+/// The label of the armour that begins here.
+fn label(text: &[u8], at: usize) -> Option<&[u8]> {
+    let label = text.get(at.saturating_add(ARMOUR.len())..)?;
+    label.get(..memmem::find(label, b"-").unwrap_or(label.len()))
+}
+
+fn is_of_private_key(label: &[u8]) -> bool {
+    label.ends_with(b"PRIVATE KEY") || label.ends_with(b"PRIVATE+KEY")
+}
+
 /// What a PEM text holds instead of a certificate.
 fn other_armour(text: &[u8]) -> Option<&'static str> {
-    let Some(at) = memmem::find(text, ARMOUR) else {
+    let at = memmem::find(text, ARMOUR).or_else(|| memmem::find(text, ARMOUR_IN_FORM));
+    let Some(at) = at else {
         return memmem::find(text, NEARLY_ARMOUR).map(|_| {
             "it looks like PEM, but a certificate begins with -----BEGIN CERTIFICATE-----, with five hyphens on each side"
         });
     };
-    let label = text.get(at.saturating_add(ARMOUR.len())..)?;
-    let label = label.get(..memmem::find(label, b"-").unwrap_or(label.len()))?;
+    let label = label(text, at)?;
     Some(match label {
-        _ if label.ends_with(b"PRIVATE KEY") => PRIVATE_KEY,
-        b"PUBLIC KEY" | b"RSA PUBLIC KEY" => "it is PEM of a public key, not of a certificate",
+        _ if is_of_private_key(label) => PRIVATE_KEY,
+        _ if label.ends_with(b"PUBLIC KEY") || label.ends_with(b"PUBLIC+KEY") => PUBLIC_KEY,
         _ if label.ends_with(b"CERTIFICATE REQUEST") => {
-            "it is PEM of a certificate request, not of the certificate that the CA issued"
+            "a certificate must stand here, and this is a certificate request: send the certificate that the CA issued for it"
         }
-        b"PKCS7" | b"CMS" => "it is PEM of a PKCS#7 container, not of a certificate",
-        _ => "it is PEM of something else: a certificate begins with -----BEGIN CERTIFICATE-----",
+        b"PKCS7" | b"CMS" => {
+            "a certificate must stand here, and this is a PKCS#7 container: take the TPP's certificate out of it"
+        }
+        b"X509 CRL" => "a certificate must stand here, and this is a revocation list",
+        _ => {
+            "a certificate must stand here, and the label after BEGIN is another one: a certificate begins with -----BEGIN CERTIFICATE-----"
+        }
     })
 }
 
-const PRIVATE_KEY: &str = "it is a private key, which must never be sent: replace this key";
+const PRIVATE_KEY: &str = "a certificate must stand here, and this is a private key: the key is compromised, because it was sent; revoke its certificate and make a new key";
+
+const PRIVATE_KEY_BESIDE: &str = "beside the certificate stands a private key: the key is compromised, because it was sent; revoke its certificate and make a new key";
+
+const PUBLIC_KEY: &str = "a certificate must stand here, and this is a public key: send the certificate that the CA issued for it";
 
 /// What DER holds instead of a certificate.
 fn kind(der: &[u8]) -> Option<&'static str> {
@@ -113,13 +143,13 @@ fn kind(der: &[u8]) -> Option<&'static str> {
     let next = second.map(|second| second.tag);
     match (first.tag, next, third.map(|third| third.tag)) {
         (tag::OBJECT_IDENTIFIER, ..) => Some("it is a PKCS#7 container, not a certificate"),
-        (INTEGER, Some(tag::SEQUENCE), _) if first.content == [3] => {
-            Some("it is a PKCS#12 container, which holds a private key: send the certificate alone")
-        }
-        (INTEGER, Some(INTEGER), None) => Some("it is a public key, not a certificate"),
-        (INTEGER, Some(tag::SEQUENCE | OCTET_STRING | INTEGER), _) => Some(PRIVATE_KEY),
-        (tag::SEQUENCE, Some(BIT_STRING), None) => Some("it is a public key, not a certificate"),
-        (tag::SEQUENCE, Some(tag::SEQUENCE), Some(BIT_STRING)) => signed(first.content),
+        (tag::INTEGER, Some(tag::SEQUENCE), _) if first.content == [3] => Some(
+            "a certificate must stand here, and this is a PKCS#12 container: if it holds the private key, the key is compromised, because it was sent",
+        ),
+        (tag::INTEGER, Some(tag::INTEGER), None) => Some(PUBLIC_KEY),
+        (tag::INTEGER, Some(tag::SEQUENCE | OCTET_STRING | tag::INTEGER), _) => Some(PRIVATE_KEY),
+        (tag::SEQUENCE, Some(tag::BIT_STRING), None) => Some(PUBLIC_KEY),
+        (tag::SEQUENCE, Some(tag::SEQUENCE), Some(tag::BIT_STRING)) => signed(first.content),
         _ => None,
     }
 }
@@ -132,7 +162,7 @@ fn signed(content: &[u8]) -> Option<&'static str> {
         fourth = Element::take(&mut rest);
     }
     match fourth?.tag {
-        ATTRIBUTES_OF_A_REQUEST if content.starts_with(&[INTEGER, 1, 0]) => {
+        ATTRIBUTES_OF_A_REQUEST if content.starts_with(&[tag::INTEGER, 1, 0]) => {
             Some("it is a certificate request, not the certificate that the CA issued")
         }
         found if TIMES.contains(&found) => Some("it is a revocation list, not a certificate"),
@@ -163,6 +193,7 @@ mod tests {
 
     //= ERR-10 refused
     #[test]
+    #[allow(clippy::too_many_lines, reason = "a table is as long as its cases")]
     fn each_cause_has_its_sentence() {
         let pem =
             |label: &str, text: &str| format!("-----BEGIN {label}-----{text}-----END {label}-----");
@@ -187,19 +218,47 @@ mod tests {
             (&pem("CERTIFICATE", "AA!A"), "at byte 2 stands '!'"),
             (
                 &pem("PRIVATE KEY", "AAAA"),
-                "a private key, which must never",
+                "this is a private key: the key is compromised",
             ),
             (
                 &pem("EC PRIVATE KEY", "AAAA"),
-                "a private key, which must never",
+                "this is a private key: the key is compromised",
             ),
-            (&pem("PUBLIC KEY", "AAAA"), "PEM of a public key"),
+            (
+                &pem("ENCRYPTED PRIVATE KEY", "AAAA"),
+                "this is a private key: the key is compromised",
+            ),
+            (
+                "-----BEGIN+PRIVATE+KEY-----%0AAAAA%0A-----END+PRIVATE+KEY-----",
+                "this is a private key: the key is compromised",
+            ),
+            (
+                &(pem("RSA PRIVATE KEY", &"A".repeat(1_600)) + &pem("CERTIFICATE", "AAAA")),
+                "beside the certificate stands a private key: the key is compromised",
+            ),
+            (
+                &(pem("CERTIFICATE", "AAAA") + &pem("PRIVATE KEY", &"A".repeat(1_600))),
+                "beside the certificate stands a private key: the key is compromised",
+            ),
+            (
+                &(pem("CERTIFICATE", "AAAA") + &"x".repeat(1_600)),
+                "more than 1 KiB of text",
+            ),
+            (&pem("PUBLIC KEY", "AAAA"), "and this is a public key: send"),
+            (
+                &pem("RSA PUBLIC KEY", "AAAA"),
+                "and this is a public key: send",
+            ),
             (
                 &pem("NEW CERTIFICATE REQUEST", "AAAA"),
-                "PEM of a certificate request",
+                "and this is a certificate request: send",
             ),
-            (&pem("PKCS7", "AAAA"), "PEM of a PKCS#7"),
-            (&pem("X509 CRL", "AAAA"), "PEM of something else"),
+            (&pem("PKCS7", "AAAA"), "and this is a PKCS#7 container"),
+            (&pem("X509 CRL", "AAAA"), "and this is a revocation list"),
+            (
+                &pem("TRUSTED KEY", "AAAA"),
+                "the label after BEGIN is another one",
+            ),
             ("----BEGIN CERTIFICATE----AAAA", "five hyphens"),
             ("-----BEGIN CERTIFICATE-----AAAA", "it is cut off"),
             (
@@ -209,11 +268,11 @@ mod tests {
             (&of(b"MIIB"), "base64 of base64"),
             (
                 &of(pem("PUBLIC KEY", "AAAA").as_bytes()),
-                "PEM of a public key",
+                "and this is a public key: send",
             ),
             (
                 &of(&[0x30, 5, 2, 1, 0, 0x30, 0]),
-                "a private key, which must never",
+                "this is a private key: the key is compromised",
             ),
             (&of(&[0x30, 6, 2, 1, 0, 2, 1, 1]), "a public key"),
             (&of(&[0x30, 5, 2, 1, 3, 0x30, 0]), "PKCS#12"),
