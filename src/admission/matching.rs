@@ -3,7 +3,7 @@
 use super::{Head, Snapshot};
 use crate::interface::{
     Fault, Reason, Refusal,
-    operations::{Lookup, Operation},
+    operations::{Catalogue, Lookup, Operation},
     path::Target,
 };
 use std::{borrow::Cow, sync::Arc};
@@ -30,12 +30,41 @@ pub(super) fn find<'a>(head: &Head<'a>, world: &Snapshot) -> Result<Matched<'a>,
             })?;
             Ok((Arc::clone(operation), (target, ids)))
         }
-        Lookup::OtherMethods(allow) => Err(Refusal::new(Reason::MethodNotAllowed).allowing(allow)),
+        Lookup::OtherMethods(allow) => {
+            let text = other_methods(head.method.as_str(), &allow);
+            let fault = Fault::request(Reason::MethodNotAllowed, text);
+            Err(Refusal::from(fault).allowing(allow))
+        }
         Lookup::UnknownProduct => {
             let products = world.catalogue.products().join(", ");
             let text = format!("the path has the name of no payment product; there are {products}");
             Err(Fault::request(Reason::ProductUnknown, text).into())
         }
+        // Its text is written with the answer ([`unknown_path`]): most of these requests are no TPP's, and a description of the interface
+        // is found by them too.
         Lookup::Unknown => Err(Refusal::new(Reason::OperationUnknown)),
+    }
+}
+
+/// The refusal of a path that is no operation, with the path of the interface that is nearest to it (HTTP-1, ERR-10).
+pub fn unknown_path(target: &[u8], catalogue: &Catalogue) -> Refusal {
+    let nearest = Target::parse(target).ok();
+    let nearest = nearest.and_then(|target| catalogue.nearest(&target));
+    let text = match nearest {
+        Some(operation) => format!(
+            "the path is that of no operation; the nearest that is one is {}",
+            operation.path
+        ),
+        None => "the path is that of no operation, nor near to one".to_owned(),
+    };
+    Fault::request(Reason::OperationUnknown, text).into()
+}
+
+/// HTTP-2: the methods of the path.
+fn other_methods(method: &str, allow: &str) -> String {
+    let mut known = allow.split(", ");
+    match known.find(|known| known.eq_ignore_ascii_case(method)) {
+        Some(known) => format!("a method stands in capitals: write {known}"),
+        None => format!("the path has another method than that of the request: it has {allow}"),
     }
 }

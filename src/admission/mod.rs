@@ -198,6 +198,7 @@ pub use evidence::{Judged, NotJudged};
 pub use head::{Framing, Head};
 pub use incoming::{Announced, BodyFault, Incoming};
 pub use learning::{ConfirmedContext, CoreWords, Learning, Unconfirmed};
+pub use matching::unknown_path;
 pub use payload::ValidPayload;
 pub use proven::Proven;
 pub use query::ValidQuery;

@@ -16,7 +16,7 @@ use super::{
     opening::Opening,
     overload::Overload,
     request_body::{self, BodyPace, DownstreamBody},
-    request_head::{NextHead, read_head},
+    request_head::{NextHead, RefusedHead, read_head},
     respond::Responder,
     room,
     upstream::Upstream,
@@ -171,7 +171,7 @@ impl Gate {
                 Ok(answered.await?)
             }
             Err(refusal) if refusal.reason() == Reason::OperationUnknown => {
-                pin!(self.describe(session, exchange, refusal)).await
+                pin!(self.describe(session, exchange)).await
             }
             Err(refusal) => {
                 self.refuse_as(session, exchange, refusal).await;
@@ -185,7 +185,6 @@ impl Gate {
         &self,
         session: &mut Session,
         exchange: &mut Exchange<'_>,
-        unknown: &Refusal,
     ) -> Result<(), ForwardFailure> {
         let documents = &exchange.in_use().documents;
         match self.descriptions.find(session.req_header(), documents) {
@@ -195,7 +194,11 @@ impl Gate {
                 let answered = self.responder.document(session, &document, &context);
                 return Ok(answered.await?);
             }
-            Found::Nothing => self.refuse_as(session, exchange, unknown).await,
+            Found::Nothing => {
+                let catalogue = &exchange.in_use().snapshot.catalogue;
+                let unknown = admission::unknown_path(session.req_header().raw_path(), catalogue);
+                self.refuse_as(session, exchange, &unknown).await;
+            }
             Found::TooMany => {
                 self.refuse_as(session, exchange, &descriptions::too_many())
                     .await;
@@ -258,8 +261,9 @@ impl Gate {
     }
 
     /// Refuses a request whose head was not read, and reports it like any other (ERR-8).
-    async fn refuse_head(&self, session: &mut Session, refusal: &Refusal) {
-        let opening = Opening::unread(session, self.ledger.trace_ids());
+    async fn refuse_head(&self, session: &mut Session, head: RefusedHead) {
+        let refusal = &head.refusal;
+        let opening = Opening::unread(session, self.ledger.trace_ids(), head.request_id);
         let mut exchange = Box::new(self.ledger.begin(self.current.load_full(), opening));
         exchange.set_outcome(Outcome::Refused(refusal.reason()));
         let id = exchange.make_id();
@@ -348,8 +352,8 @@ impl HttpServerApp for Gate {
     ) -> Option<ReusedHttpStream> {
         let next = pin!(read_head(&mut session, &self.closing)).await;
         if !matches!(next, NextHead::Read) {
-            if let NextHead::Refused(refusal) = next {
-                pin!(self.refuse_head(&mut session, &refusal)).await;
+            if let NextHead::Refused(head) = next {
+                pin!(self.refuse_head(&mut session, *head)).await;
             }
             session.shutdown().await;
             return None;

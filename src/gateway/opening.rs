@@ -88,11 +88,11 @@ impl Opening {
         }
     }
 
-    /// The facts of a request whose head could not be read.
-    pub(super) fn unread(session: &Session, ids: &TraceIds) -> Self {
+    /// The facts of a request whose head could not be read, but for this X-Request-ID.
+    pub(super) fn unread(session: &Session, ids: &TraceIds, id: Option<RequestId>) -> Self {
         let connection = session.digest().and_then(ClientConnection::of);
         Self {
-            request_id: None,
+            request_id: id,
             trace: ids.place(None),
             http: HttpFacts {
                 tls: connection.map(ClientConnection::tls),

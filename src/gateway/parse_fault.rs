@@ -3,7 +3,11 @@
 //! Deliberately not here: a value of the head. The library's error holds a part of the head; only the place and the kind of one character
 //! are taken out of it.
 
-use crate::interface::{Fault, Reason, Refusal, character};
+use crate::interface::{
+    Fault, Reason, Refusal, character,
+    headers::{self, RequestId},
+};
+use http::HeaderValue;
 use pingora::Error;
 
 /// The refusal of a head that is not HTTP.
@@ -18,6 +22,34 @@ pub(super) fn connect() -> Refusal {
     Fault::request(Reason::MalformedRequest, text).into()
 }
 
+/// The X-Request-ID of a head that is not HTTP, if it can be read without doubt (ERR-5): in the part of the head that the library shows, on
+/// a line of its own that ends there, once, and without a character that the library escapes.
+pub(super) fn request_id(error: &Error) -> Option<RequestId> {
+    let context = error.context.as_ref()?;
+    RequestId::parse(&HeaderValue::from_str(shown_id(context.as_str())?).ok()?)
+}
+
+fn shown_id(context: &str) -> Option<&str> {
+    // The last part may be cut off. A line that begins with a blank belongs to the line before it.
+    let (lines, _) = context.rsplit_once("\\r\\n")?;
+    let mut lines = lines.split("\\r\\n").skip(1).peekable();
+    let mut found = None;
+    while let Some(line) = lines.next() {
+        let (name, value) = line.split_once(':').unwrap_or_default();
+        if !name.eq_ignore_ascii_case(headers::X_REQUEST_ID.name.as_str()) {
+            continue;
+        }
+        let goes_on = lines
+            .peek()
+            .is_some_and(|next| next.starts_with([' ', '\\']));
+        if found.is_some() || goes_on || value.contains('\\') {
+            return None;
+        }
+        found = Some(value.trim_matches(' '));
+    }
+    found
+}
+
 fn text(error: &Error) -> String {
     let context = error
         .context
@@ -25,13 +57,15 @@ fn text(error: &Error) -> String {
         .map_or("", |context| context.as_str());
     // What httparse and pingora say, which are constants of theirs.
     let cause = error.root_cause().to_string();
-    if context.contains("Transfer-Encoding") {
+    // Where the head cannot be parsed, the context shows it, with whatever headers it has.
+    let is_head = context.starts_with("buf: ");
+    if !is_head && context.contains("Transfer-Encoding") {
         return match context.contains("HTTP/1.0") {
             true => "HTTP/1.0 has no Transfer-Encoding".to_owned(),
             false => "the value of Transfer-Encoding is not chunked alone".to_owned(),
         };
     }
-    if context.contains("Content-Length") {
+    if !is_head && context.contains("Content-Length") {
         return "the value of Content-Length is no number, or the header stands more than once"
             .to_owned();
     }
@@ -77,6 +111,32 @@ fn is_of_name(found: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    //= ERR-5 accepted
+    #[test]
+    fn an_id_is_read_where_it_stands_without_doubt() {
+        let buf = |fields: &str| format!(r#"buf: "GET / HTTP/1.1\r\nHost: a\r\n{fields}"#);
+        for good in [
+            r#"X-Request-ID: 7-a\r\nx-ı: 1\r\n\r\n""#,
+            r#"x-ı: 1\r\nx-request-id:7-a\r\nDate: x"#,
+            r#"a b: 1\r\nX-REQUEST-ID: 7-a \r\n\r\n"#,
+        ] {
+            assert_eq!(shown_id(&buf(good)), Some("7-a"), "{good}");
+        }
+        for bad in [
+            r#"x-ı: 1\r\n\r\n""#,
+            r#"X-Request-ID: 7-a"#,
+            r#"X-Request-ID: 7-a\r\nX-Request-ID: 7-b\r\n\r\n"#,
+            r#"X-Request-ID: 7-a\r\n 7-b\r\n\r\n"#,
+            r#"X-Request-ID: 7-a\r\n\t7-b\r\n\r\n"#,
+            r#"X-Request-ID: 7\"a\r\n\r\n"#,
+            r#"X-Request-ID: 7\nDate: 7\r\n\r\n"#,
+            r#"X-Request-ID : 7-a\r\n\r\n"#,
+        ] {
+            assert_eq!(shown_id(&buf(bad)), None, "{bad}");
+        }
+        assert_eq!(shown_id(r#"buf: "X-Request-ID: 7-a\r\n\r\n"#), None);
+    }
 
     //= ERR-10 refused
     #[test]

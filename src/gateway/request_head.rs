@@ -5,7 +5,10 @@ use super::{
     listener::{ClientConnection, HeadFault},
     parse_fault,
 };
-use crate::interface::{Reason, Refusal};
+use crate::interface::{
+    Reason, Refusal,
+    headers::{self, RequestId},
+};
 use http::Method;
 use pingora::{ErrorType, Result, prelude::timeout, protocols::http::ServerSession as Session};
 use std::{pin::pin, time::Duration};
@@ -22,9 +25,16 @@ pub(super) enum NextHead {
     /// Its head was read.
     Read,
     /// The HTTP layer refuses it (HTTP-7, HTTP-9).
-    Refused(Box<Refusal>),
+    Refused(Box<RefusedHead>),
     /// There is no further request.
     Absent,
+}
+
+/// A head that the HTTP layer refuses.
+pub(super) struct RefusedHead {
+    pub(super) refusal: Refusal,
+    /// Its X-Request-ID, if it can be read without doubt (ERR-5).
+    pub(super) request_id: Option<RequestId>,
 }
 
 /// Reads the head of the next request. If none is read, the caller must shut the connection down.
@@ -37,7 +47,8 @@ pub(super) async fn read_head(session: &mut Session, closing: &Closing) -> NextH
     match (read, fault) {
         // The target of CONNECT is not a path (RFC 9112, section 3.2.3).
         (Ok(true), _) if session.req_header().method == Method::CONNECT => {
-            NextHead::Refused(Box::new(parse_fault::connect()))
+            let id = session.get_header(&headers::X_REQUEST_ID.name);
+            refused_as(parse_fault::connect(), id.and_then(RequestId::parse))
         }
         (Ok(true), _) => NextHead::Read,
         // For pingora, a fault in the first part of a head is the end of an idle connection.
@@ -46,7 +57,8 @@ pub(super) async fn read_head(session: &mut Session, closing: &Closing) -> NextH
         (Ok(false), None) => NextHead::Absent,
         (Err(error), None) => match error.etype() {
             ErrorType::InvalidHTTPHeader => {
-                NextHead::Refused(Box::new(parse_fault::refusal(&error)))
+                let id = parsed_id(session).or_else(|| parse_fault::request_id(&error));
+                refused_as(parse_fault::refusal(&error), id)
             }
             // The caller has disconnected, so no answer is sent.
             _ => NextHead::Absent,
@@ -55,7 +67,20 @@ pub(super) async fn read_head(session: &mut Session, closing: &Closing) -> NextH
 }
 
 fn refused(reason: Reason) -> NextHead {
-    NextHead::Refused(Box::new(Refusal::new(reason)))
+    refused_as(Refusal::new(reason), None)
+}
+
+fn refused_as(refusal: Refusal, request_id: Option<RequestId>) -> NextHead {
+    NextHead::Refused(Box::new(RefusedHead {
+        refusal,
+        request_id,
+    }))
+}
+
+/// The id of a head that was parsed before it was refused. `Session::get_header` panics where no head was parsed; that of HTTP/1.1 does not.
+fn parsed_id(session: &Session) -> Option<RequestId> {
+    let id = session.as_http1()?.get_header(&headers::X_REQUEST_ID.name);
+    id.and_then(RequestId::parse)
 }
 
 /// Reads a head; `None` if the listener is closed and no head is arriving, because an idle connection ends with the listener.

@@ -105,7 +105,7 @@ async fn judge_lines(
     let closing = Closing::default();
     match read_head(&mut session, &closing).await {
         NextHead::Read => {}
-        NextHead::Refused(refusal) => return SavedVerdict::refused(*refusal),
+        NextHead::Refused(head) => return SavedVerdict::refused(head.refusal),
         // A head without an end; the gateway would wait for the rest.
         NextHead::Absent => return SavedVerdict::unread(Reason::RequestTimeout),
     }

@@ -82,6 +82,13 @@ impl Catalogue {
         search.resolve(&self.operations)
     }
 
+    /// An operation whose path is near to that of a target that has no operation; `None` if there is none.
+    pub fn nearest(&self, target: &Target<'_>) -> Option<&Arc<Operation>> {
+        let segments: Vec<&str> = target.segments().collect();
+        let place = self.tree.nearest(&segments, &self.products)?;
+        self.operations.get(place)
+    }
+
     /// The names of the payment products, those of the interface first.
     pub fn products(&self) -> &[String] {
         &self.products
@@ -227,6 +234,44 @@ mod tests {
                 "{method} {path}"
             );
         }
+    }
+
+    #[test]
+    fn the_nearest_path() {
+        let nearest = |environment, path: &str| {
+            let catalogue = Catalogue::new(environment, builtin()).unwrap();
+            let target = Target::parse(path.as_bytes()).unwrap();
+            let nearest = catalogue.nearest(&target);
+            nearest.map_or_else(String::new, |operation| operation.path.clone())
+        };
+        let transactions = "/v1/accounts/{id}/transactions";
+        for (path, expected) in [
+            ("/v1/Accounts", "/v1/accounts"),
+            ("/v1/acounts?x=y", "/v1/accounts"),
+            ("/v2/accounts", "/v1/accounts"),
+            ("/v2/acounts", "/v1/accounts"),
+            ("/accounts", "/v1/accounts"),
+            ("/psd2/v1/accounts", "/v1/accounts"),
+            ("/v1/accounts/42/transaction", transactions),
+            ("/v1/account/42/Transactions", transactions),
+            ("/v1/signing-basket", "/v1/signing-baskets"),
+            (
+                "/v1/accounts/42/transactions/7/8",
+                "/v1/accounts/{account-id}/transactions/{transaction-id}",
+            ),
+            (
+                "/v1/payments/norwegian-domestic-credit-transfers/7/authorizations",
+                "/v1/payments/{payment-product}/{payment-id}/authorisations",
+            ),
+            ("/", ""),
+            ("/wp-admin/setup.php", ""),
+            ("/a/b/c/d/e/f/g/h/i/j/k/l/m", ""),
+        ] {
+            assert_eq!(nearest(Environment::Sandbox, path), expected, "{path}");
+        }
+        let sandbox = "/v1/sandbox/accounts/1/transaction";
+        assert!(nearest(Environment::Sandbox, sandbox).starts_with("/v1/sandbox/"));
+        assert!(!nearest(Environment::Production, sandbox).contains("sandbox"));
     }
 
     /// HTTP-1: a sandbox path does not exist in production.

@@ -1,5 +1,8 @@
 //! Paths as a tree of segments: a lookup takes one step for each segment, independent of the number of operations.
 
+// The nearest path to one that is none.
+mod nearest;
+
 use super::{
     Lookup, Operation,
     path_id::{PRODUCT_PARAMETER, is_parameter},

@@ -7,7 +7,7 @@ use super::{
     vouched,
 };
 use crate::{
-    admission::{Snapshot, Stage, Verdict},
+    admission::{self, Snapshot, Stage, Verdict},
     interface::{FaultPlace, Reason, Refusal, headers::date, operations::AnsweredBy},
     terminal::tame,
     tools::{
@@ -49,6 +49,10 @@ pub(super) fn write(
             for reason in &holds.observed {
                 writeln!(out, "  observed, not refused: {}", reason.slug())?;
             }
+        }
+        Err(refusal) if refusal.reason() == Reason::OperationUnknown => {
+            let refusal = admission::unknown_path(&request.target, &world.catalogue);
+            refused(request, &refusal, out)?;
         }
         Err(refusal) => refused(request, refusal, out)?,
     }
