@@ -79,7 +79,7 @@ pub(super) async fn take(
             }
             Decision::NextAt(next) => {
                 claim.quota = None;
-                used_up(next, now)
+                used_up(next, now, request.envelope.is_psu_present())
             }
         };
         let reason = refusal.reason();
@@ -102,14 +102,23 @@ fn observe(refusal: Refusal, trial: &mut Trial<'_>) -> Result<Waiver, Refusal> {
 }
 
 fn replayed() -> Refusal {
-    let text = "it was used before, and that request was forwarded";
+    let text = "it was used before, and that request was forwarded: give each request a new one";
     Fault::header(Reason::RequestReplayed, headers::X_REQUEST_ID.written, text).into()
 }
 
-fn used_up(next: Timestamp, now: Timestamp) -> Refusal {
+/// QUO-14: where the bank asks for it, calls with the PSU present count too, unless they have a valid session.
+fn used_up(next: Timestamp, now: Timestamp, is_present: bool) -> Refusal {
     let left = CallsLeft { calls: 0, next }.seen_at(now);
-    let refusal = Refusal::new(Reason::QuotaExceeded).retry_after(left.seconds);
-    refusal.with_quota(left)
+    let text = match is_present {
+        true => {
+            "four calls in 24 hours were made, and this bank counts those with PSU-IP-Address too unless they have a valid session: send its TPP-Session-ID"
+        }
+        false => {
+            "four calls in 24 hours were made without PSU-IP-Address: wait for the seconds in Retry-After, or send the header while the PSU is present"
+        }
+    };
+    let refusal = Refusal::from(Fault::request(Reason::QuotaExceeded, text));
+    refusal.retry_after(left.seconds).with_quota(left)
 }
 
 /// REP-1: the ids of safe methods are stored while their Date can be valid, those of other methods for a day. A Date that was not valid and

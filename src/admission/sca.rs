@@ -7,6 +7,8 @@
 mod grant;
 // The pending SCA of a request.
 mod pending;
+// The session of a request.
+mod session;
 
 pub use grant::Grant;
 pub(super) use pending::pending;
@@ -197,7 +199,7 @@ fn nowhere_to_return() -> Refusal {
 
 const fn header_of(lack: Lack) -> &'static str {
     match lack {
-        Lack::Session | Lack::SessionForHistory => headers::TPP_SESSION_ID.written,
+        Lack::Session(_) | Lack::SessionForHistory => headers::TPP_SESSION_ID.written,
         Lack::Agreement | Lack::CorporateId => headers::PSU_CORPORATE_ID.written,
         _ => headers::PSU_ID.written,
     }
@@ -221,9 +223,7 @@ const fn say(lack: Lack) -> &'static str {
         Lack::RecentConsent => {
             "without the PSU, details need a consent that is at most 90 days old"
         }
-        Lack::Session => {
-            "it is not the valid session of this PSU: no SCA was completed under it, an hour has passed since, or a newer one took its place"
-        }
+        Lack::Session(why) => why.text(),
         Lack::SessionForHistory => {
             "transactions of more than 90 days ago need a valid session, named in TPP-Session-ID"
         }

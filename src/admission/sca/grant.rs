@@ -2,6 +2,7 @@
 //!
 //! The comparison does no I/O and reads no clock. Deliberately not here: the source of the facts, and the answer to a missing requirement.
 
+use super::session::{self, NoSession};
 use crate::{
     clock::{BootTime, Timestamp},
     interface::{
@@ -13,9 +14,6 @@ use crate::{
 };
 use jiff::{ToSpan, civil::Date};
 
-/// SCA-5: the lifetime of a session from its completion, one hour, in seconds. Use does not extend it.
-const SESSION_LASTS: u64 = 3_600;
-
 /// SCA-7, QUO-9: the maximum age of an SCA, 180 days, in seconds.
 const SCA_LASTS: u64 = 180 * 86_400;
 
@@ -24,9 +22,6 @@ const DETAILS_CONSENT_LASTS: u64 = 90 * 86_400;
 
 /// QUO-8, SCA-8: the length of the transaction history that needs no session, in days.
 const HISTORY_DAYS: i32 = 90;
-
-/// The tolerance for a session with a completion time in the future, in seconds, because clocks differ.
-const AHEAD: u64 = 60;
 
 /// The requirements of a request.
 #[derive(Clone, Copy, Debug)]
@@ -103,7 +98,7 @@ pub(super) enum Lack {
     /// QUO-10: the consent is too old.
     RecentConsent,
     /// SCA-5, SCA-6, SCA-16: TPP-Session-ID is not the valid session.
-    Session,
+    Session(NoSession),
     /// SCA-8: old history without a valid session.
     SessionForHistory,
     /// QUO-8: old history without the PSU.
@@ -196,10 +191,11 @@ pub(super) fn grant(
         return unknown(need, terms);
     };
     let psu = known.facts();
+    let session = session::valid(need.session, psu, terms.at);
     let mut grant = Grant {
         psu: Some(Named::Known(known.id())),
         corporate: None,
-        session: valid_session(need, psu, terms.at),
+        session: session.ok(),
         last_sca: psu.last_sca.map(|at| at.min(terms.at)),
         history_from: None,
         without_session: false,
@@ -228,7 +224,7 @@ pub(super) fn grant(
         let context = context.ok_or(Lack::Consent)?;
         let consent = consent(psu, context, terms)?;
         grant.history_from = if need.present {
-            while_present(need, grant.session, terms)?
+            while_present(need, session, terms)?
         } else {
             while_absent(need, context, consent, terms)?
         };
@@ -272,18 +268,6 @@ fn unknown(need: &Need<'_>, terms: &Terms<'_>) -> Result<Grant, Lack> {
     }
 }
 
-/// SCA-4, SCA-5: the session in the request, if it is the session of (TPP, PSU) and less than an hour old. A session with a completion time
-/// too far in the future is not valid, because it would last longer than an hour.
-fn valid_session(need: &Need<'_>, psu: &Psu, at: Timestamp) -> Option<Timestamp> {
-    let session = psu
-        .session
-        .filter(|session| Some(session.id) == need.session)?;
-    let completed = session.completed.unix();
-    let is_ahead = completed > at.unix().saturating_add(AHEAD);
-    let lasts = at.unix() < completed.saturating_add(SESSION_LASTS);
-    (lasts && !is_ahead).then_some(session.completed.min(at))
-}
-
 /// HDR-14, SCA-17: the agreement that the request names, with its context; `None` if it names none. A private context decides even if its
 /// consent ended: then the request needs the link of an SCA (SCA-1), and no consent of an agreement takes its place.
 fn agreement<'k>(
@@ -324,7 +308,7 @@ fn includes(consent: &Consent, need: &Need<'_>, terms: &Terms<'_>) -> Result<(),
 /// SCA-8, SCA-16: the rules with the PSU present. Returns the first date of the transactions.
 fn while_present(
     need: &Need<'_>,
-    session: Option<Timestamp>,
+    session: Result<Timestamp, NoSession>,
     terms: &Terms<'_>,
 ) -> Result<Option<Date>, Lack> {
     let asked = match terms.psu_present {
@@ -332,11 +316,10 @@ fn while_present(
         PsuPresent::Session => true,
         PsuPresent::Consent => false,
     };
-    if session.is_some() {
-        return Ok(None);
-    }
-    if asked {
-        return Err(Lack::Session);
+    match session {
+        Ok(_) => return Ok(None),
+        Err(why) if asked => return Err(Lack::Session(why)),
+        Err(_) => {}
     }
     history(need, terms, Lack::SessionForHistory)
 }

@@ -85,6 +85,37 @@ fn a_new_session_takes_the_place_of_the_old_one_once_it_is_completed() {
     needs_sca(&gate, &under("S"));
 }
 
+//= ERR-10 refused
+#[test]
+fn an_invalid_session_has_the_sentence_of_its_own_cause() {
+    let (gate, clock) = known();
+    let says = |session: &str, part: &str| {
+        let answer = needs_sca(&gate, &under(session));
+        let fault = &answer.json()["faults"][0];
+        assert_eq!(fault["header"], "TPP-Session-ID");
+        let text = fault["text"].as_str().unwrap();
+        assert!(text.contains(part), "{part:?} is not in {text:?}");
+        answer
+    };
+    let unfinished = says(
+        "T",
+        "completed under another TPP-Session-ID, and only that one",
+    );
+    after(&clock, 60);
+    complete(&gate, &unfinished, PSU);
+    // Replaced.
+    says(
+        "S",
+        "completed under another TPP-Session-ID, and only that one",
+    );
+    after(&clock, 60 + HOUR);
+    says("T", "a session lasts one hour");
+    says("S", "under another TPP-Session-ID, more than an hour ago");
+    let ended = json!({ "tpp": gate.world().both.id(), "psu_id": PSU, "what": "session" });
+    assert_eq!(gate.tell("/psu/withdraw", &ended).status, 200);
+    says("T", "this PSU has no session now");
+}
+
 //= SCA-16 accepted
 //= SCA-16 refused
 #[test]

@@ -66,6 +66,10 @@ fn list() -> Need<'static> {
     }
 }
 
+const fn no(why: NoSession) -> Option<Lack> {
+    Some(Lack::Session(why))
+}
+
 fn judge(need: &Need<'_>, known: Option<&Psu>, after: u64) -> Result<Grant, Lack> {
     judge_by(need, known, after, PsuPresent::SessionWhenSent, false)
 }
@@ -140,18 +144,30 @@ fn a_session_lasts_an_hour() {
     let granted = judge(&sent("S"), Some(&known), HOUR - 1).unwrap();
     assert_eq!(granted.session(), Some(Timestamp::from_unix(THEN)));
     assert!(!granted.without_session());
-    assert_eq!(lack(&sent("S"), Some(&known), HOUR), Some(Lack::Session));
-    assert_eq!(lack(&sent("T"), Some(&known), 0), Some(Lack::Session));
+    assert_eq!(lack(&sent("S"), Some(&known), HOUR), no(NoSession::Over));
+    assert_eq!(lack(&sent("T"), Some(&known), 0), no(NoSession::Another));
+    assert_eq!(
+        lack(&sent("T"), Some(&known), HOUR),
+        no(NoSession::AnotherOver)
+    );
+    let mut other = known.clone();
+    other.session = None;
+    assert_eq!(lack(&sent("S"), Some(&other), 0), no(NoSession::Nothing));
+    other.session = Some(Session {
+        id: session("S"),
+        completed: Timestamp::from_unix(THEN + 61),
+    });
+    assert_eq!(lack(&sent("S"), Some(&other), 0), no(NoSession::Ahead));
     let mut renewed = known.clone();
     renewed.session = Some(Session {
         id: session("T"),
         completed: Timestamp::from_unix(THEN + 60),
     });
-    assert_eq!(lack(&sent("S"), Some(&renewed), 60), Some(Lack::Session));
+    assert_eq!(lack(&sent("S"), Some(&renewed), 60), no(NoSession::Another));
     assert_eq!(lack(&sent("T"), Some(&renewed), HOUR + 59), None);
     assert_eq!(
         lack(&sent("T"), Some(&renewed), HOUR + 60),
-        Some(Lack::Session)
+        no(NoSession::Over)
     );
 
     let none = list();
@@ -179,12 +195,12 @@ fn what_a_present_psu_needs_is_the_operators() {
     };
     assert_eq!(
         judge(&sent, PsuPresent::SessionWhenSent),
-        Some(Lack::Session)
+        no(NoSession::Over)
     );
-    assert_eq!(judge(&sent, PsuPresent::Session), Some(Lack::Session));
+    assert_eq!(judge(&sent, PsuPresent::Session), no(NoSession::Over));
     assert_eq!(judge(&sent, PsuPresent::Consent), None);
     assert_eq!(judge(&list(), PsuPresent::SessionWhenSent), None);
-    assert_eq!(judge(&list(), PsuPresent::Session), Some(Lack::Session));
+    assert_eq!(judge(&list(), PsuPresent::Session), no(NoSession::NotSent));
     assert_eq!(judge(&list(), PsuPresent::Consent), None);
 }
 
