@@ -20,7 +20,7 @@ pub(super) const fn signing(reason: Reason) -> Guide {
         Reason::SignatureKeyMismatch => Guide {
             rules: "SIG-3, SIG-4",
             when: "keyId names another certificate than the one in TPP-Signature-Certificate: by its serial number or by its issuer.",
-            remedy: "Take both from the certificate that is sent: the serial number in hexadecimal, the issuer as RFC 2253 writes it. Any spelling of the name passes; the order of its parts counts.",
+            remedy: "Take both from the certificate that is sent: the serial number in hexadecimal, the issuer as RFC 2253 writes it. Any spelling of the name passes; the order of its parts counts. Where they are those of the certificate that you sign with, send that certificate.",
             example: "SN=<the serial number in decimal>, or CA=<the subject>",
         },
         Reason::SignatureAlgorithmUnsupported => Guide {
@@ -38,7 +38,7 @@ pub(super) const fn signing(reason: Reason) -> Guide {
         _ => Guide {
             rules: "SIG-9",
             when: "The value of signature is not canonical base64 or has the length of no key, or the signature does not verify over the signing string that the gateway builds from the request. The fault says which.",
-            remedy: "Where it does not verify, compare your signing string with the gateway's, which the sandbox sends as signingString: one `name: value` per line in the order of the list, names in lower case, single newlines, none at the end. Then look for what changed the request after it was signed.",
+            remedy: "Where it does not verify, compare your signing string with the gateway's, which the sandbox sends as signingString: one `name: value` per line in the order of the list, names in lower case, single newlines, none at the end. Then look for what changed the request after it was signed. Where the two strings are the same, the key is that of another certificate: the fault names the one that was sent.",
             example: "A Date that the HTTP client wrote anew after signing",
         },
     }
@@ -49,7 +49,7 @@ pub(super) const fn certificate(reason: Reason) -> Guide {
         Reason::CertificateMalformed => Guide {
             rules: "CRT-1, CRT-10",
             when: "TPP-Signature-Certificate is not a certificate in one of the accepted spellings, or a PEM text holds more than 8, or more than 1 KiB of text stands around one in it.",
-            remedy: "Send the base64 of the DER certificate on one line, and nothing else.",
+            remedy: "Send the base64 of the DER certificate on one line, and nothing else. A private key that was sent is compromised: have its certificate revoked, and make a new key.",
             example: "The base64 of a key",
         },
         Reason::CertificateExpired => Guide {

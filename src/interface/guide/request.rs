@@ -8,13 +8,13 @@ pub(super) const fn transport(reason: Reason) -> Guide {
         Reason::OperationUnknown => Guide {
             rules: "HTTP-1",
             when: "No operation has this path in this environment. Paths are compared in their letter case, and what stands under /v1/sandbox exists in the sandbox only.",
-            remedy: "Compare the path with the interface's list of operations, the version in front included.",
+            remedy: "The fault names the path of the interface that is nearest, where one is near. Compare with the interface's list of operations, the version in front included.",
             example: "GET /v1/account instead of GET /v1/accounts",
         },
         Reason::MethodNotAllowed => Guide {
             rules: "HTTP-2",
             when: "The path is known, but not with this method.",
-            remedy: "Use one of the methods in the Allow header of the answer.",
+            remedy: "Use one of the methods in the Allow header of the answer, which the fault names too. A method stands in capitals.",
             example: "DELETE /v1/accounts, which is answered with Allow: GET",
         },
         Reason::ProductUnknown => Guide {

@@ -1,6 +1,8 @@
 //! ERR-10: each refusal has a sentence about its own cause, and about no other. The unit tests beside the parsers have every sentence; these
 //! show that it reaches the caller, with the name of the header, the parameter or the member, and that the core saw nothing.
 
+/// What the caller probably meant.
+mod meant;
 /// Bodies, queries and headers.
 mod values;
 
@@ -100,8 +102,8 @@ fn of_a_signature() {
                 signature(|text| text.replacen("\",algorithm", "\" algorithm", 1)),
                 FORM,
                 PLACE,
-                &["a comma or the end must follow the value of keyId"],
-                &["is missing"],
+                &["a comma is missing after the parameter keyId"],
+                &["a small letter"],
             ),
             case(
                 signature(|text| text.replace(" x-request-id", " x-request-\u{131}d")),
@@ -128,8 +130,8 @@ fn of_a_signature() {
                 signature(|text| text.replacen("signature=\"", "signature=\"AAAA", 1)),
                 MISMATCH,
                 PLACE,
-                &["does not verify over the signing string"],
-                &["base64"],
+                &["it has 259 bytes, and that key makes 256"],
+                &["base64", "over the signing string"],
             ),
             case(
                 signature(|text| {
@@ -191,7 +193,10 @@ fn of_a_certificate() {
                 certificate(move |shown| armoured("PRIVATE KEY", shown)),
                 FORM,
                 PLACE,
-                &["a private key, which must never be sent"],
+                &[
+                    "a certificate must stand here",
+                    "this is a private key: the key is compromised",
+                ],
                 &[],
             ),
             case(
