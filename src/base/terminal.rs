@@ -56,12 +56,13 @@ impl<W: Write> Terminal<W> {
         }
     }
 
-    /// Writes one line: line feeds of the text are escaped too, so that it cannot pose as several.
+    /// Writes one line: line feeds of the text are escaped too, so that it cannot pose as several. It is one write, so that the line of
+    /// another thread or process stands before or behind it, never within.
     ///
     /// # Errors
     /// The stream cannot be written.
     pub fn line(&mut self, text: impl Display) -> io::Result<()> {
-        writeln!(self, "{}", OneLine(&text))
+        self.write_all(format!("{}\n", OneLine(&text)).as_bytes())
     }
 
     /// Sets the colour of the text that follows, by a code of ECMA-48 (SGR); 0 is none.
@@ -180,6 +181,31 @@ fn escape_bytes(bytes: &[u8], to: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Each write, as the system gets it.
+    struct Writes<'w>(&'w mut Vec<String>);
+
+    impl Write for Writes<'_> {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.push(String::from_utf8(bytes.to_vec()).unwrap());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_line_is_one_write() {
+        let mut writes = Vec::new();
+        let fault = format_args!("{}: {}\n{}", "state", 17, "æ").to_string();
+        Terminal::new(Writes(&mut writes))
+            .line(format_args!("portvakt: {fault}"))
+            .unwrap();
+        writes.retain(|write| !write.is_empty());
+        assert_eq!(writes, ["portvakt: state: 17\\næ\n"]);
+    }
 
     fn shown(parts: &[&[u8]]) -> String {
         let mut out = Vec::new();
