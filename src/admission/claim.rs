@@ -111,10 +111,10 @@ fn used_up(next: Timestamp, now: Timestamp, is_present: bool) -> Refusal {
     let left = CallsLeft { calls: 0, next }.seen_at(now);
     let text = match is_present {
         true => {
-            "four calls in 24 hours were made, and this bank counts those with PSU-IP-Address too unless they have a valid session: send its TPP-Session-ID"
+            "four calls of this operation in 24 hours were made, and this bank counts those with PSU-IP-Address too unless they have a valid session: send its TPP-Session-ID"
         }
         false => {
-            "four calls in 24 hours were made without PSU-IP-Address: wait for the seconds in Retry-After, or send the header while the PSU is present"
+            "four calls of this operation in 24 hours were made without PSU-IP-Address: wait for the seconds in Retry-After, or send the header while the PSU is present"
         }
     };
     let refusal = Refusal::from(Fault::request(Reason::QuotaExceeded, text));

@@ -207,7 +207,9 @@ const fn header_of(lack: Lack) -> &'static str {
 
 const fn say(lack: Lack) -> &'static str {
     match lack {
-        Lack::PsuId => "there is no PSU-ID: the PSU is told apart by the one that SCA gives",
+        Lack::PsuId => {
+            "there is no PSU-ID: use the link, or send the psu-id that an earlier SCA gave, and list it in the signature's headers"
+        }
         Lack::Binding => "it is not a PSU-ID that this bank gave to this TPP",
         Lack::Agreement => {
             "no SCA of this PSU gave this agreement; the link leads to one that does"

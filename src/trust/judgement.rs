@@ -284,9 +284,12 @@ pub fn tpp_name(certificate: &X509Certificate<'_>) -> String {
 
 /// A serial number in upper-case hexadecimal, as keyId should have it (SIG-3): whole bytes, without leading zeros.
 pub fn serial_hex(serial: &[u8]) -> String {
-    without_leading_zeros(serial)
-        .iter()
-        .map(|byte| format!("{byte:02X}"))
+    // Digit by digit: formatting each byte costs a refused signature a per cent.
+    let bytes = without_leading_zeros(serial).iter();
+    let digits = bytes.flat_map(|byte| [byte >> 4, byte & 15]);
+    digits
+        .filter_map(|digit| char::from_digit(u32::from(digit), 16))
+        .map(|digit| digit.to_ascii_uppercase())
         .collect()
 }
 

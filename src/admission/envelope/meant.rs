@@ -35,7 +35,15 @@ pub(super) fn missing(head: &Head<'_>, header: &Header, text: &str) -> String {
     let alike = names().filter(|name| similar::is_misspelling(name, known));
     let mut unknown = alike.filter(|name| headers::find(name).is_none());
     if let Some(found) = unknown.next() {
-        return format!("{text}; the request has {found}: write {}", header.written);
+        let written = header.written;
+        let is_signed = headers::SIGNED
+            .iter()
+            .any(|signed| signed.name == header.name);
+        let list = match is_signed {
+            true => ", and list it in the signature's headers",
+            false => "",
+        };
+        return format!("{text}; the request has {found}: write {written}{list}");
     }
     let mut others = OTHERS
         .iter()

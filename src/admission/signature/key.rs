@@ -48,17 +48,13 @@ pub(super) fn not_verified(certificate: &Certificate, signature: &Signature<'_>)
             "the value of signature has {length} bytes; keys of 2048 to 4096 bits make {least} to {most}"
         );
     }
-    let sent = format!(
-        "that of {}, SN={}",
-        certificate.tpp_id(),
-        certificate.serial_hex()
-    );
+    let (tpp, hex) = (certificate.tpp_id(), certificate.serial_hex());
     match certificate.signature_length() {
         Some(own) if own != length => format!(
-            "it was not made with the key of the certificate in TPP-Signature-Certificate, {sent}: it has {length} bytes, and that key makes {own}"
+            "it was not made with the key of the certificate in TPP-Signature-Certificate, that of {tpp}, SN={hex}: it has {length} bytes, and that key makes {own}"
         ),
         _ => format!(
-            "{NOT_OVER_THE_STRING}, by the key of the certificate in TPP-Signature-Certificate, {sent}; where your signing string is the same, you sign with the key of another certificate"
+            "{NOT_OVER_THE_STRING}, by the key of the certificate in TPP-Signature-Certificate, that of {tpp}, SN={hex}; compare your signing string with the gateway's byte by byte, whose lines are joined by LF alone; where they are the same, you sign with the key of another certificate, or send the wrong one"
         ),
     }
 }

@@ -26,7 +26,7 @@ pub fn fault_of_address(value: &[u8]) -> String {
     let is_v4 = |text: &str| text.parse::<Ipv4Addr>().is_ok();
     let parts = || text.split('.');
     if text.rsplit_once(':').is_some_and(|(host, _)| is_v4(host)) {
-        "it has a port, which stands in PSU-IP-Port".to_owned()
+        "it has a port: move that to PSU-IP-Port".to_owned()
     } else if text.contains(':') {
         "it is no IPv6 address".to_owned()
     } else if parts().any(|part| part.len() > 1 && part.starts_with('0')) {
