@@ -257,7 +257,7 @@ mod tests {
             ("/v1/signing-basket", "/v1/signing-baskets"),
             (
                 "/v1/accounts/42/transactions/7/8",
-                "/v1/accounts/{account-id}/transactions/{transaction-id}",
+                "/v1/accounts/{id}/transactions/{transactionId}",
             ),
             (
                 "/v1/payments/norwegian-domestic-credit-transfers/7/authorizations",

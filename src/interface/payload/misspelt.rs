@@ -8,7 +8,7 @@ use super::{
     payment::is_known,
     violation::Violations,
 };
-use crate::interface::{operations::Member, similar};
+use crate::{operations::Member, similar};
 
 /// The maximum number of objects that are read again.
 const MAX_READ: usize = 4;

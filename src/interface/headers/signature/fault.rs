@@ -9,7 +9,7 @@ use super::{
     list::{self, ListFault},
     parameter::PARAMETERS,
 };
-use crate::interface::{character::OddCharacter, headers::white_space::trim};
+use crate::{character::OddCharacter, headers::white_space::trim};
 use memchr::memmem;
 
 /// Parameters that drafts and other versions of HTTP signatures have. No attribute of a distinguished name has such a name, so that each

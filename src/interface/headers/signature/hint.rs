@@ -1,7 +1,7 @@
 //! The ends of texts about a Signature header (ERR-10): what to write, where the fault shows what was meant.
 
 use super::parameter::TIMES;
-use crate::interface::character::OddCharacter;
+use crate::character::OddCharacter;
 
 pub(super) fn escape(odd: OddCharacter) -> &'static str {
     match odd.character() {

@@ -4,7 +4,7 @@ use super::{
     hint,
     parameter::{MAX_LISTED, TIMES},
 };
-use crate::interface::{character::OddCharacter, token::is_token_byte};
+use crate::{character::OddCharacter, token::is_token_byte};
 
 /// The name of the request target in the list.
 const REQUEST_TARGET: &[u8] = b"(request-target)";

@@ -4,7 +4,7 @@
 //! than [`MAX_DIFFERENCE`]. Operations of another environment do not exist here (HTTP-1).
 
 use super::PathTree;
-use crate::interface::similar;
+use crate::similar;
 
 /// The most segments of a path that is compared. The interface's paths have at most seven.
 const MAX_SEGMENTS: usize = 12;
