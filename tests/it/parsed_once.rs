@@ -22,7 +22,14 @@ const LAYERS: [&str; 8] = [
 const ONCE: [(&str, &[&str]); 23] = [
     (
         "RequestId::parse",
-        &["admission/envelope/forms.rs", "gateway/opening.rs"],
+        // The gateway's are of heads that have no envelope.
+        &[
+            "admission/envelope/forms.rs",
+            "gateway/opening.rs",
+            "gateway/parse_fault.rs",
+            "gateway/request_head.rs",
+            "gateway/request_head.rs",
+        ],
     ),
     ("TraceParent::parse", &["gateway/opening.rs"]),
     ("SessionId::parse", &["admission/envelope/forms.rs"]),

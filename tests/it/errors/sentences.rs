@@ -57,8 +57,11 @@ fn check(gate: &Gate, cases: Vec<Case>) {
         for part in one.says {
             assert!(text.contains(part), "{part:?} is not in {text:?}");
         }
+        // Its id is random, and may contain any short text.
+        let mut said = json.clone();
+        said.as_object_mut().unwrap().remove("id");
         for part in one.never {
-            assert!(!json.to_string().contains(part), "{part:?} is in {json}");
+            assert!(!said.to_string().contains(part), "{part:?} is in {said}");
         }
     }
 }

@@ -4,7 +4,7 @@ use super::{case, certificate, check, signature};
 use crate::harness::{
     Call, Connection, Gate, Protocol, Tpp, accepted, check_error, refused, render, rsa_key, world,
 };
-use portvakt::development_pki::{Key, LeafSpec};
+use portvakt_development_pki::{Key, LeafSpec};
 use std::sync::Arc;
 
 const SIGNATURE: &str = "Signature";
