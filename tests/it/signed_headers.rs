@@ -105,7 +105,7 @@ fn a_list_is_found_in_any_notation() {
         format!("({})", signed.join(" | ")),
         format!("over {}, as far as", signed.join(", ")),
     ] {
-        assert_eq!(lists(&text, &signed), [all.clone()], "{text}");
+        assert_eq!(lists(&text, &signed), std::slice::from_ref(&all), "{text}");
     }
     assert_eq!(
         lists("date digest x-request-id psu-id", &signed),
