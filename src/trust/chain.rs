@@ -125,7 +125,7 @@ impl Anchors {
         path.fault.map_or(Ok(path.members), Err)
     }
 
-    /// The same as [`Self::members`], but returns a partial path with its fault if the path does not lead to an anchor.
+    /// The path of a certificate to an anchor; where it leads to none, as far as it goes, with its fault.
     pub fn path(
         &self,
         leaf: &[u8],

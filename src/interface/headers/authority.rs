@@ -1,7 +1,7 @@
 //! The authority that a request is for: `Host`, or `:authority` over HTTP/2 (FWD-2).
 //!
 //! The core gets the authority in Forwarded and may build links from it, so only a host and a port with one possible reading
-//! are accepted. Deliberately not here: the check that there is exactly one authority ([`Head`](crate::admission::Head), HTTP-7).
+//! are accepted. Deliberately not here: the check that there is exactly one authority (`Head` in admission, HTTP-7).
 
 use super::redirect_uri;
 use crate::character::OddCharacter;
