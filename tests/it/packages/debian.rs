@@ -95,17 +95,12 @@ const FILES: [(&str, &str, &str); 17] = [
 
 /// The file of a package in the folder of what was built.
 fn package(name: &str) -> PathBuf {
-    let found = fs::read_dir(&*BUILT)
-        .unwrap()
-        .map(|file| file.unwrap().path());
-    let starts = format!("{name}_");
-    let mut found = found.filter(|path| {
-        path.file_name()
-            .unwrap()
-            .to_str()
-            .unwrap()
-            .starts_with(&starts)
-    });
+    let files = fs::read_dir(&*BUILT).unwrap();
+    let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+    // The image of the same name is beside it.
+    let mut found = names
+        .filter(|file| file.starts_with(&format!("{name}_")) && file.ends_with(".deb"))
+        .map(|file| BUILT.join(file));
     found.next().unwrap()
 }
 
