@@ -263,7 +263,7 @@ mod tests {
                 "/v1/payments/norwegian-domestic-credit-transfers/7/authorizations",
                 "/v1/payments/{payment-product}/{payment-id}/authorisations",
             ),
-            ("/", ""),
+            ("/favicon.ico", ""),
             ("/wp-admin/setup.php", ""),
             ("/a/b/c/d/e/f/g/h/i/j/k/l/m", ""),
         ] {
