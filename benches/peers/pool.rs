@@ -102,7 +102,7 @@ struct Line {
 
 /// The body of a cross-border payment that is valid today.
 pub fn payment_body() -> String {
-    let day = jiff::Zoned::now()
+    let day = jiff::ZonedDateTime::now()
         .date()
         .saturating_add(jiff::Span::new().days(7));
     format!(

@@ -29,7 +29,7 @@ impl Timestamp {
 
     /// Midnight of a day in UTC; `None` before the epoch.
     pub fn midnight(day: Date) -> Option<Self> {
-        let zoned = day.to_zoned(TimeZone::UTC).ok()?;
+        let zoned = day.to_zoned_datetime(TimeZone::UTC).ok()?;
         u64::try_from(zoned.timestamp().as_second()).ok().map(Self)
     }
 

@@ -274,7 +274,7 @@ impl Mapping {
             return Ok(moment);
         }
         let at = if let Ok(at) = parsed.to_datetime() {
-            let offset = self.time_zone.to_ambiguous_zoned(at).offset();
+            let offset = self.time_zone.to_ambiguous_zoned_datetime(at).offset();
             if matches!(offset, AmbiguousOffset::Gap { .. }) {
                 return Err(
                     "clocks never showed this time: the change to summer time skipped it, so the \
@@ -286,7 +286,9 @@ impl Mapping {
         } else {
             parsed.to_date().map(DateTime::from).map_err(fault)?
         };
-        let zoned = at.to_zoned(self.time_zone.clone()).map_err(fault)?;
+        let zoned = at
+            .to_zoned_datetime(self.time_zone.clone())
+            .map_err(fault)?;
         Ok(zoned.timestamp())
     }
 }

@@ -5,7 +5,7 @@
 
 use super::calendar::TIME_ZONE;
 use super::rates::Rates;
-use jiff::Zoned;
+use jiff::ZonedDateTime;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use portvakt_base::clock::Clock;
@@ -113,11 +113,11 @@ impl Bank {
     }
 
     /// The bank's time, in its own time zone.
-    pub(super) fn now(&self) -> Zoned {
+    pub(super) fn now(&self) -> ZonedDateTime {
         let second = i64::try_from(self.clock.now().unix()).unwrap_or(i64::MAX);
         jiff::Timestamp::from_second(second)
             .unwrap_or(jiff::Timestamp::MAX)
-            .to_zoned(self.zone.clone())
+            .to_zoned_datetime(self.zone.clone())
     }
 
     /// The current day at the bank.

@@ -1,7 +1,7 @@
 //! Bank days, and the five runs of the simulated batch (§What the service does).
 
 use jiff::civil::{Date, Time, Weekday, time};
-use jiff::{ToSpan, Zoned};
+use jiff::{ToSpan, ZonedDateTime};
 
 /// The times of the batch on every bank day, in the bank's time zone.
 pub(super) const RUNS: [Time; 5] = [
@@ -44,7 +44,7 @@ pub(super) fn bank_day_from(day: Date) -> Date {
 }
 
 /// The next run of the batch after a time in the bank's time zone.
-pub(super) fn next_run(after: &Zoned) -> jiff::civil::DateTime {
+pub(super) fn next_run(after: &ZonedDateTime) -> jiff::civil::DateTime {
     let (today, now) = (after.date(), after.time());
     let later = RUNS.iter().find(|run| **run > now).copied();
     if let (true, Some(run)) = (is_bank_day(today), later) {
@@ -104,12 +104,12 @@ mod tests {
         let zone = TimeZone::get(TIME_ZONE).unwrap();
         let mut at = date(2026, 3, 6)
             .at(12, 0, 0, 0)
-            .to_zoned(zone.clone())
+            .to_zoned_datetime(zone.clone())
             .unwrap();
         let runs: Vec<_> = (0..7)
             .map(|_| {
                 let run = next_run(&at);
-                at = run.to_zoned(zone.clone()).unwrap();
+                at = run.to_zoned_datetime(zone.clone()).unwrap();
                 run.to_string()
             })
             .collect();

@@ -1,6 +1,6 @@
 //! The language of the bank's pages, chosen by Accept-Language (RFC 9110, section 12.5.4), and how it writes sums and days.
 
-use jiff::Zoned;
+use jiff::ZonedDateTime;
 use jiff::civil::Date;
 
 /// A no-break space: a sum is never split over two lines.
@@ -86,7 +86,7 @@ impl Language {
     }
 
     /// A time of day, to the minute.
-    pub(super) fn time(self, time: &Zoned) -> String {
+    pub(super) fn time(self, time: &ZonedDateTime) -> String {
         let point = match self {
             Self::Norwegian => '.',
             Self::English => ':',

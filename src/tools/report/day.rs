@@ -136,7 +136,7 @@ impl Days {
         let is_error = is_late || is_banks && !has_left;
         // Neither does a caller tell anything about the bank who was refused rightly.
         let is_silent = matches!(text("outcome"), Some("abandoned" | "cut" | "refused"));
-        let date = ended.to_zoned(TimeZone::UTC).date();
+        let date = ended.to_zoned_datetime(TimeZone::UTC).date();
         let day = self.days.entry(date).or_insert_with(|| Day::empty(date));
         let add = |count: &mut u64, more: u64| *count = count.saturating_add(more);
         add(&mut day.requests, weight);
@@ -203,7 +203,7 @@ impl Days {
                 .ok()
                 .and_then(|at| Timestamp::from_millisecond(at).ok());
             if let Some(at) = at {
-                let date = at.to_zoned(TimeZone::UTC).date();
+                let date = at.to_zoned_datetime(TimeZone::UTC).date();
                 let day = self.days.entry(date).or_insert_with(|| Day::empty(date));
                 let more = until.saturating_sub(began);
                 day.downtime = day.downtime.saturating_add(more);

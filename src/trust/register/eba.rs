@@ -143,7 +143,7 @@ impl<'a> EbaExport<'a> {
 pub(super) fn moment(version: &str) -> Option<Timestamp> {
     let seconds = version.get(..14)?;
     let civil = jiff::civil::DateTime::strptime("%Y%m%d%H%M%S", seconds).ok()?;
-    let zoned = civil.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
+    let zoned = civil.to_zoned_datetime(jiff::tz::TimeZone::UTC).ok()?;
     u64::try_from(zoned.timestamp().as_second())
         .ok()
         .map(Timestamp::from_unix)

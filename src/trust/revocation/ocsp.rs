@@ -298,7 +298,7 @@ fn timestamp(shown: &str) -> Option<Timestamp> {
     let seconds = parsed
         .to_datetime()
         .ok()?
-        .to_zoned(jiff::tz::TimeZone::UTC)
+        .to_zoned_datetime(jiff::tz::TimeZone::UTC)
         .ok()?
         .timestamp()
         .as_second();

@@ -233,7 +233,7 @@ impl View<'_> {
                 p { strong { (self.tpp()) } " " (asks) }
                 p.soft { (self.role()) ", " (words.registered_as) " " (self.pending.tpp) }
                 @if let Some(expires) = self.pending.expires() {
-                    p.soft { (words.open_until) " " (self.language.time(&expires.to_zoned(self.zone.clone()))) "." }
+                    p.soft { (words.open_until) " " (self.language.time(&expires.to_zoned_datetime(self.zone.clone()))) "." }
                 }
             }
             form method="post" action="sca" {
