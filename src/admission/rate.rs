@@ -11,7 +11,10 @@
 //! Requests with an unsafe method have a rate of their own beside the general one: each leaves records in the state and in the audit, which
 //! are never left out, so that the rate bounds what one TPP can write to the disks.
 
-use crate::interface::{Fault, Reason, Refusal, TppId};
+use crate::{
+    interface::{Fault, Reason, Refusal, TppId},
+    network::Network,
+};
 use governor::{
     DefaultDirectRateLimiter, DefaultKeyedRateLimiter, NotUntil, Quota, RateLimiter,
     clock::{Clock, DefaultClock},
@@ -20,7 +23,7 @@ use http::Method;
 use std::{
     fmt,
     hash::{BuildHasher, RandomState},
-    net::{IpAddr, SocketAddr},
+    net::SocketAddr,
     num::NonZeroU32,
 };
 
@@ -65,10 +68,10 @@ impl Default for RateSettings {
 /// The counts.
 pub struct Rates {
     settings: RateSettings,
-    addresses: Option<DefaultKeyedRateLimiter<u128>>,
+    addresses: Option<DefaultKeyedRateLimiter<Network>>,
     tpps: Option<DefaultKeyedRateLimiter<u64>>,
     unsafe_of_tpps: Option<DefaultKeyedRateLimiter<u64>>,
-    chains_by_address: Option<DefaultKeyedRateLimiter<u128>>,
+    chains_by_address: Option<DefaultKeyedRateLimiter<Network>>,
     chains: Option<DefaultDirectRateLimiter>,
     named: DefaultKeyedRateLimiter<u64>,
     named_in_all: DefaultDirectRateLimiter,
@@ -135,7 +138,7 @@ impl Rates {
         let (Some(addresses), Some(peer)) = (&self.addresses, peer) else {
             return Ok(WithinRate { _held: () });
         };
-        let held = addresses.check_key(&network(peer.ip()));
+        let held = addresses.check_key(&Network::of_client(peer.ip()));
         held.map(|()| WithinRate { _held: () })
             .map_err(|until| self.refusal(until.wait_time_from(self.clock.now()), "this address"))
     }
@@ -166,7 +169,7 @@ impl Rates {
                 )
         };
         if let (Some(addresses), Some(peer)) = (&self.chains_by_address, peer) {
-            let held = addresses.check_key(&network(peer.ip()));
+            let held = addresses.check_key(&Network::of_client(peer.ip()));
             held.map_err(|until| refuse(Reason::TooManyAtOnce, until))?;
         }
         let held = self.chains.as_ref().map_or(Ok(()), RateLimiter::check);
@@ -176,7 +179,7 @@ impl Rates {
     /// Counts a certificate that is read only to name the TPP of a refused request; false if there were enough in this second of callers
     /// from this network.
     pub(super) fn name(&self, peer: Option<SocketAddr>) -> bool {
-        let network = peer.map(|peer| network(peer.ip()));
+        let network = peer.map(|peer| Network::of_client(peer.ip()));
         let share = self.hasher.hash_one(network) % SHARES;
         self.named.check_key(&share).is_ok() && self.named_in_all.check().is_ok()
     }
@@ -192,14 +195,6 @@ impl Rates {
 const fn bursting(rate: NonZeroU32) -> Quota {
     let more = rate.get().saturating_mul(3).div_ceil(2);
     Quota::per_second(rate).allow_burst(rate.saturating_add(more))
-}
-
-/// The network of one client: an IPv4 address, or a /64 of IPv6.
-fn network(address: IpAddr) -> u128 {
-    match address.to_canonical() {
-        IpAddr::V4(address) => u128::from(address.to_bits()),
-        IpAddr::V6(address) => address.to_bits() >> 64 << 64,
-    }
 }
 
 impl fmt::Debug for Rates {

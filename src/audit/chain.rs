@@ -4,11 +4,10 @@
 //! last durable line. Deliberately not here: the meaning of records, and verification.
 
 use super::{event::Class, files};
-use crate::{clock::LogTime, config::AuditSettings, private_file};
+use crate::{clock::LogTime, config::AuditSettings, hex, private_file};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use std::{
-    fmt::Write as _,
     fs::{self, File, OpenOptions},
     io::{self, Write},
     path::{Path, PathBuf},
@@ -24,15 +23,6 @@ const DAY: Duration = Duration::from_secs(24 * 3_600);
 /// The hash of a line, without its newline.
 pub(super) fn hash(line: &[u8]) -> [u8; 32] {
     Sha256::digest(line).into()
-}
-
-/// Bytes in lower-case hexadecimal digits.
-pub(super) fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 /// The end of a chain: the number and the hash of its last line.
@@ -152,7 +142,7 @@ impl Chain {
             let mut line = Map::new();
             tail.seq = tail.seq.saturating_add(1);
             line.insert("seq".into(), tail.seq.into());
-            line.insert("prev".into(), hexadecimal(&tail.hash).into());
+            line.insert("prev".into(), hex::encode(&tail.hash).into());
             line.extend(record.clone());
             let line = serde_json::to_vec(&line)?;
             tail.hash = hash(&line);

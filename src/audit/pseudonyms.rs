@@ -4,10 +4,9 @@
 //! is to delete the salt: then nothing leads from a PSU-ID to the records, no line changes, and the chain stays provable. A record says
 //! that the pseudonym was erased. Deliberately not here: the records.
 
-use super::chain::hexadecimal;
 use crate::{
     clock::LogTime,
-    private_file,
+    hex, private_file,
     state::{Hash, PsuHash},
 };
 use aws_lc_rs::{hmac, rand};
@@ -183,7 +182,7 @@ impl Pseudonyms {
 fn pseudonym(salt: &[u8], psu: Hash<impl Sized>) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, salt);
     let tag = hmac::sign(&key, psu.as_bytes());
-    hexadecimal(tag.as_ref().get(..16).unwrap_or_default())
+    hex::encode(tag.as_ref().get(..16).unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -4,10 +4,11 @@
 //! missing. Deliberately not here: whether the records are true.
 
 use super::{
-    chain::{self, FIRST, Tail, hexadecimal},
+    chain::{self, FIRST, Tail},
     event::{Class, Kind},
     files,
 };
+use crate::hex;
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -127,7 +128,7 @@ fn read_chains(
                 verified.ends.push(Checkpoint {
                     chain: name,
                     seq: tail.seq,
-                    hash: hexadecimal(&tail.hash),
+                    hash: hex::encode(&tail.hash),
                 });
             }
         }
@@ -278,8 +279,8 @@ impl Reading<'_> {
         }
         let hash = chain::hash(line);
         let before = match self.tail {
-            Some(tail) => Some((tail.seq, hexadecimal(&tail.hash))),
-            None if seq == 1 => Some((0, hexadecimal(&FIRST))),
+            Some(tail) => Some((tail.seq, hex::encode(&tail.hash))),
+            None if seq == 1 => Some((0, hex::encode(&FIRST))),
             None => {
                 // A deletion of several files that a crash has cut short, or that is under way, leaves the newer ones.
                 let last = seq.saturating_sub(1);
@@ -311,7 +312,7 @@ impl Reading<'_> {
             }
             Some(_) => {}
         }
-        let own = hexadecimal(&hash);
+        let own = hex::encode(&hash);
         let expected = self.checkpoints.remove(&seq).unwrap_or_default();
         if expected.iter().any(|expected| *expected != own) {
             let text = format!("line {seq} is not the line of the checkpoint");

@@ -14,6 +14,7 @@ use super::{
 use crate::{
     clock::{Clock, LogTime, Stopwatch},
     config::AuditSettings,
+    hex,
 };
 use serde_json::{Map, Value};
 use std::{
@@ -226,7 +227,7 @@ impl Writer {
             let tail = chain.tail();
             if tail.seq > 0 {
                 let name = format!("{}/{}", self.name, chain.class().name());
-                let hash = super::chain::hexadecimal(&tail.hash);
+                let hash = hex::encode(&tail.hash);
                 tracing::info!(chain = name, seq = tail.seq, hash, "audit checkpoint");
             }
         }

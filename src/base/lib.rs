@@ -1,4 +1,4 @@
-//! What every crate of Portvakt may use: time as a value, private files, and the one writer to a terminal.
+//! What every crate of Portvakt may use: time as a value, private files, the one writer to a terminal, and small formats.
 //!
 //! The crate knows nothing of the interface, of TLS or of HTTP. Code that only one other crate needs does not belong here:
 //!
@@ -16,3 +16,10 @@ pub mod clock;
 pub mod private_file;
 // The standard streams, escaped.
 pub mod terminal;
+
+// The causes of an error, for operators.
+pub mod causes;
+// Bytes in hexadecimal digits.
+pub mod hex;
+// Networks of IP addresses.
+pub mod network;

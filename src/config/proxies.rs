@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 
 use super::section::Section;
-use crate::trust::revocation::Network;
+use crate::network::Network;
 
 /// The proxies in front of the public listener. By default, there are none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

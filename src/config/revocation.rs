@@ -15,9 +15,10 @@ use super::section::Section;
 use super::value::Value;
 use crate::admission::WhenUnknown;
 use crate::interface::operations::{Catalogue, Environment};
+use crate::network::Network;
 use crate::private_file;
 use crate::trust::Revocation;
-use crate::trust::revocation::{IssuerAddresses, Network, RevocationSettings, SourceUrl};
+use crate::trust::revocation::{IssuerAddresses, RevocationSettings, SourceUrl};
 
 /// The default time for which an OCSP response or a CRL is used after its nextUpdate.
 const STALE: Duration = Duration::from_secs(3_600);

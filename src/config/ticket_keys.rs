@@ -5,7 +5,7 @@
 //! zeros; `Debug` shows no key. Deliberately not here: the form of tickets, and their lifetime.
 
 use super::value::Value;
-use crate::private_file;
+use crate::{hex, private_file};
 use aws_lc_rs::aead::{AES_256_GCM_SIV, RandomizedNonceKey};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use std::fmt;
@@ -123,11 +123,8 @@ impl TicketKeys {
 impl TicketKey {
     fn parse(line: &str) -> Option<(Self, Secret)> {
         let (id, secret) = line.split_once(' ')?;
-        let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-        if id.len() != TICKET_KEY_ID.saturating_mul(2) || !id.bytes().all(is_hex) {
-            return None;
-        }
-        let id = u32::from_str_radix(id, 16).ok()?.to_be_bytes();
+        let id = hex::lower_case_number(id.as_bytes()).filter(|_| id.len() == 2 * TICKET_KEY_ID)?;
+        let id = u32::try_from(id).ok()?.to_be_bytes();
         let secret = BASE64_STANDARD.decode(secret).ok()?;
         let secret: Secret = secret.try_into().ok()?;
         let aead = RandomizedNonceKey::new(&AES_256_GCM_SIV, &secret).ok()?;

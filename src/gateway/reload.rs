@@ -11,6 +11,7 @@ use crate::{
     clock::{Clock, LogTime},
     config::{Fixed, Settings},
     control::Reload,
+    hex,
     in_use::{Current, InUse},
     telemetry::Telemetry,
     upstreams::{Upkeep, Upstreams},
@@ -132,8 +133,7 @@ impl Reloader {
 
 /// The SHA-256 of a file, in hexadecimal digits; `None` if it cannot be read.
 pub(super) fn file_hash(path: &Path) -> Option<String> {
-    let digest = Sha256::digest(fs::read(path).ok()?);
-    Some(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+    Some(hex::encode(&Sha256::digest(fs::read(path).ok()?)))
 }
 
 impl Reload for Reloader {

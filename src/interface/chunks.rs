@@ -6,6 +6,7 @@
 //! before its end is used. Deliberately not here: the content.
 
 use super::token::is_token_byte;
+use portvakt_base::hex;
 
 /// The most digits of a size.
 const MAX_DIGITS: u8 = 16;
@@ -107,7 +108,7 @@ impl ChunkInspector {
     fn next(&mut self, step: Step, byte: u8) -> Option<Step> {
         Some(match (step, byte) {
             (Step::Size, _) => Step::Digits {
-                size: digit(byte)?,
+                size: hex::digit(byte)?.into(),
                 count: 1,
             },
             (Step::Digits { size, .. }, b'\r') => Step::SizeEnd { size },
@@ -116,7 +117,7 @@ impl ChunkInspector {
                 is_empty: true,
             },
             (Step::Digits { size, count }, _) if count < MAX_DIGITS => Step::Digits {
-                size: size << 4 | digit(byte)?,
+                size: size << 4 | u64::from(hex::digit(byte)?),
                 count: count.saturating_add(1),
             },
             (
@@ -181,10 +182,6 @@ impl ChunkedBody {
             Self::Malformed => 3,
         }
     }
-}
-
-fn digit(byte: u8) -> Option<u64> {
-    char::from(byte).to_digit(16).map(u64::from)
 }
 
 #[cfg(test)]

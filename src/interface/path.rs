@@ -12,6 +12,7 @@ pub use account_ids::{AccountIds, IdFault};
 use super::character::OddCharacter;
 use characters::is_unreserved;
 use percent_encoding::percent_decode_str;
+use portvakt_base::hex;
 use std::borrow::Cow;
 
 /// The maximum length of a decoded id other than an account's, in characters (HTTP-10).
@@ -190,14 +191,11 @@ fn fault_of_segment(path: &str, segment: &str, begin: usize) -> Option<TargetFau
 }
 
 fn check_escape(high: Option<u8>, low: Option<u8>) -> Result<(), &'static str> {
-    let digit = |byte: Option<u8>| {
-        byte.and_then(|byte| char::from(byte).to_digit(16))
-            .and_then(|digit| u8::try_from(digit).ok())
-    };
-    let (Some(high), Some(low)) = (digit(high), digit(low)) else {
+    let byte = high.zip(low).and_then(|(high, low)| hex::byte(high, low));
+    let Some(byte) = byte else {
         return Err("the path has a percent sign without two hexadecimal digits");
     };
-    match high << 4 | low {
+    match byte {
         b'/' => Err("the path holds an encoded slash"),
         b'\\' => Err("the path holds an encoded backslash"),
         b'%' => Err("the path holds an encoded percent sign"),

@@ -4,6 +4,7 @@ use crate::mint;
 use openssl::stack::Stack;
 use openssl::x509::store::X509StoreBuilder;
 use openssl::x509::{X509, X509StoreContext};
+use portvakt_base::hex;
 use portvakt_development_pki::{
     Ca, CaSpec, Extension, Key, LeafSpec, QC_STATEMENTS, QcType, Role, der_oid, der_sequence,
     der_utf8,
@@ -95,8 +96,7 @@ fn the_qc_statements_are_those_of_etsi_ts_119_495() {
         .split(' ')
         .collect();
     let (critical, content) = extension(&leaf.der, "1.3.6.1.5.5.7.1.3").unwrap();
-    let hex: String = content.iter().map(|byte| format!("{byte:02x}")).collect();
-    assert_eq!(hex, expected);
+    assert_eq!(hex::encode(&content), expected);
     assert!(!critical);
 }
 

@@ -6,6 +6,7 @@
 use crate::{
     admission::{Record, Stage},
     interface::TppId,
+    network::Network,
 };
 use std::{
     hash::{BuildHasher, RandomState},
@@ -38,11 +39,7 @@ pub enum Subject {
 impl Subject {
     /// Callers from this network: an IPv4 address, or a /64 of IPv6.
     pub fn network(address: Option<IpAddr>) -> Self {
-        let network = address.map(|address| match address.to_canonical() {
-            IpAddr::V4(address) => u128::from(address.to_bits()),
-            IpAddr::V6(address) => address.to_bits() >> 64 << 64,
-        });
-        let hash = KEY.hash_one(network).to_le_bytes();
+        let hash = KEY.hash_one(address.map(Network::of_client)).to_le_bytes();
         Self::Network(hash.first().copied().map_or(0, usize::from))
     }
 

@@ -3,7 +3,10 @@
 //! Invariant: the command asks /readyz of the control listener and nothing else, so a health check changes nothing. Deliberately not here:
 //! client certificates of the control listener, which a health check would have to be given a key for.
 
-use crate::config::{ConfigFaults, ControlAddress, Secret, Settings};
+use crate::{
+    causes,
+    config::{ConfigFaults, ControlAddress, Secret, Settings},
+};
 use reqwest::{Certificate, Client, ClientBuilder, StatusCode};
 use std::{
     io::{self, Write},
@@ -49,21 +52,14 @@ pub enum HealthFault {
     #[error("{} cannot be read: {}", .0.display(), .1)]
     File(PathBuf, io::Error),
     /// The HTTP client cannot be made, such as for a certificate that is none.
-    #[error("{}", chain(.0))]
+    #[error("{}", causes::describe(.0))]
     Client(#[source] reqwest::Error),
     /// Nobody answers.
-    #[error("no answer: {}", chain(.0))]
+    #[error("no answer: {}", causes::describe(.0))]
     NoAnswer(#[source] reqwest::Error),
     /// The runtime cannot start, or the output cannot be written.
     #[error(transparent)]
     Output(#[from] io::Error),
-}
-
-/// The messages of an error and its causes: reqwest's own says only that it could not send.
-fn chain(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    let texts: Vec<_> = causes.map(ToString::to_string).collect();
-    texts.join(": ")
 }
 
 /// Asks, and writes the answer. Success is 200 of /readyz.

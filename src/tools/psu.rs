@@ -6,6 +6,7 @@ use crate::{
     clock::Clock,
     config::{ConfigFaults, Settings},
     control::import::{ImportFault, ImportJob, Imported, ImportedOfTpp, Mapping, import},
+    hex,
     interface::TppId,
     state::{Erased, OpenFault, StateStore, Unavailable},
 };
@@ -183,8 +184,7 @@ impl HashedFile {
 
     /// The SHA-256 of the bytes so far, in hexadecimal digits.
     fn hash(&self) -> String {
-        let digest = self.digest.clone().finalize();
-        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+        hex::encode(&self.digest.clone().finalize())
     }
 }
 

@@ -15,7 +15,7 @@ use super::{
     undecodable,
 };
 use aws_lc_rs::signature::{ParsedPublicKey, RSA_PKCS1_2048_8192_SHA256};
-use portvakt_base::clock::Timestamp;
+use portvakt_base::{clock::Timestamp, hex};
 use portvakt_interface::tpp_id::{TppId, is_authority};
 use rsa::{RsaPublicKey, pkcs8::DecodePublicKey, traits::PublicKeyParts};
 use std::{borrow::Cow, ops::RangeInclusive};
@@ -284,23 +284,22 @@ pub fn tpp_name(certificate: &X509Certificate<'_>) -> String {
 
 /// A serial number in upper-case hexadecimal, as keyId should have it (SIG-3): whole bytes, without leading zeros.
 pub fn serial_hex(serial: &[u8]) -> String {
-    // Digit by digit: formatting each byte costs a refused signature a per cent.
-    let bytes = without_leading_zeros(serial).iter();
-    let digits = bytes.flat_map(|byte| [byte >> 4, byte & 15]);
+    let mut digits = hex::encode(match without_leading_zeros(serial) {
+        [] => &[0],
+        bytes => bytes,
+    });
+    digits.make_ascii_uppercase();
     digits
-        .filter_map(|digit| char::from_digit(u32::from(digit), 16))
-        .map(|digit| digit.to_ascii_uppercase())
-        .collect()
 }
 
 /// Whether hexadecimal digits name a serial number (SIG-3); leading zeros and letter case do not matter.
-pub(crate) fn is_serial(serial: &[u8], hex: &[u8]) -> bool {
-    let digits = |byte: &u8| char::from(*byte).to_digit(16);
+pub(crate) fn is_serial(serial: &[u8], digits: &[u8]) -> bool {
     let own = serial
         .iter()
-        .flat_map(|byte| [u32::from(byte >> 4), u32::from(byte & 15)])
+        .flat_map(|byte| [byte >> 4, byte & 15])
         .skip_while(|digit| *digit == 0);
-    let given = hex.iter().map(digits).skip_while(|digit| *digit == Some(0));
+    let given = digits.iter().map(|digit| hex::digit(*digit));
+    let given = given.skip_while(|digit| *digit == Some(0));
     given.eq(own.map(Some))
 }
 
@@ -355,6 +354,8 @@ mod tests {
     #[test]
     fn serials() {
         assert_eq!(serial_hex(&[0, 0x8a, 1]), "8A01");
+        assert_eq!(serial_hex(&[0x0a]), "0A");
+        assert_eq!(serial_hex(&[0]), "00");
         for good in ["8A01", "8a01", "008a01"] {
             assert!(is_serial(&[0, 0x8a, 1], good.as_bytes()), "{good}");
         }

@@ -31,6 +31,7 @@ use crate::harness::{
     refused, world,
 };
 use openssl::base64::encode_block;
+use portvakt::hex;
 use std::sync::LazyLock;
 
 /// The same call with another spelling of its certificate.
@@ -74,7 +75,7 @@ fn what_is_no_certificate() {
     let gate = Gate::start();
     let (der, pem) = (&world().both.issued.der, &world().both.issued.pem);
     let base64 = encode_block(der);
-    let hex: String = der.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = hex::encode(der);
     let bad = [
         "x".to_owned(),
         "AAAA".to_owned(),

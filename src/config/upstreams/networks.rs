@@ -6,7 +6,7 @@
 //! an address, whoever answers for the name.
 
 use super::super::section::Section;
-use crate::trust::revocation::Network;
+use crate::network::Network;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Addresses of metadata services that are not link-local.

@@ -3,7 +3,7 @@
 //! A connection counts from when it is accepted until it is closed, including the handshake. Deliberately not here: the use of a
 //! connection, and the rates of requests (QUO-12).
 
-use crate::{clock::Stopwatch, interface::Reason, telemetry::Telemetry};
+use crate::{clock::Stopwatch, interface::Reason, network::Network, telemetry::Telemetry};
 use std::{
     collections::HashMap,
     net::IpAddr,
@@ -33,13 +33,6 @@ pub(super) struct ConnectionLimit {
     telemetry: Arc<Telemetry>,
 }
 
-/// The key that a connection is counted by: an IPv4 address, or the /64 of an IPv6 address, all of which belongs to one customer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Network {
-    V4(u32),
-    V6(u64),
-}
-
 /// The open connections of a network, and the time since the last one that flooded.
 #[derive(Debug, Default)]
 struct Counted {
@@ -56,17 +49,6 @@ impl Counted {
 
     fn is_needed(&self) -> bool {
         self.open > 0 || self.pause().is_some()
-    }
-}
-
-impl Network {
-    fn of(address: IpAddr) -> Self {
-        match address.to_canonical() {
-            IpAddr::V4(address) => Self::V4(address.to_bits()),
-            IpAddr::V6(address) => {
-                Self::V6(u64::try_from(address.to_bits() >> 64).unwrap_or_default())
-            }
-        }
     }
 }
 
@@ -161,7 +143,7 @@ impl Place {
         if self.is_excess() {
             return Some(self);
         }
-        let network = Network::of(address);
+        let network = Network::of_client(address);
         if self.limit.take_network(network) {
             self.network = Some(network);
             return Some(self);

@@ -14,6 +14,7 @@
 use super::trim;
 use crate::base64_fault::Base64Fault;
 use base64::{Engine, engine::general_purpose::STANDARD};
+use portvakt_base::hex;
 use std::borrow::Cow;
 
 /// The longest value that is decoded: the default limit of a whole head (HTTP-9).
@@ -125,17 +126,12 @@ fn from_q(text: &[u8]) -> Option<Vec<u8>> {
     while let Some(byte) = rest.next() {
         bytes.push(match byte {
             b'_' => b' ',
-            b'=' => hex_digit(*rest.next()?)? << 4 | hex_digit(*rest.next()?)?,
+            b'=' => hex::byte(*rest.next()?, *rest.next()?)?,
             _ if byte.is_ascii_graphic() => *byte,
             _ => return None,
         });
     }
     Some(bytes)
-}
-
-fn hex_digit(digit: u8) -> Option<u8> {
-    let value = char::from(digit).to_digit(16)?;
-    u8::try_from(value).ok()
 }
 
 #[cfg(test)]

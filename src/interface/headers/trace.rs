@@ -3,6 +3,7 @@
 //! Invariant: trace and span are never zero. Deliberately not here: whose header is believed, and `tracestate`, which no system gets.
 
 use http::HeaderValue;
+use portvakt_base::hex;
 use std::fmt;
 
 /// The length of the header in version 00.
@@ -25,10 +26,10 @@ impl TraceParent {
         let (fields, more) = value.as_bytes().split_at_checked(LENGTH)?;
         let mut parts = fields.split(|byte| *byte == b'-');
         let mut part = |length| parts.next().filter(|part| part.len() == length);
-        let version = hexadecimal(part(2)?)?;
-        let trace = hexadecimal(part(32)?)?;
-        let span = u64::try_from(hexadecimal(part(16)?)?).ok()?;
-        let flags = u8::try_from(hexadecimal(part(2)?)?).ok()?;
+        let version = hex::lower_case_number(part(2)?)?;
+        let trace = hex::lower_case_number(part(32)?)?;
+        let span = u64::try_from(hex::lower_case_number(part(16)?)?).ok()?;
+        let flags = u8::try_from(hex::lower_case_number(part(2)?)?).ok()?;
         let is_whole = more.is_empty() || (version != 0 && more.starts_with(b"-"));
         (version != 0xff && is_whole && trace != 0 && span != 0).then_some(Self {
             trace,
@@ -36,17 +37,6 @@ impl TraceParent {
             flags,
         })
     }
-}
-
-/// The number of lower-case hexadecimal digits; the standard allows no other digits.
-fn hexadecimal(digits: &[u8]) -> Option<u128> {
-    let digit = |byte: &u8| match byte {
-        b'0'..=b'9' | b'a'..=b'f' => char::from(*byte).to_digit(16),
-        _ => None,
-    };
-    digits.iter().try_fold(0_u128, |number, byte| {
-        Some((number << 4) | u128::from(digit(byte)?))
-    })
 }
 
 /// The place of one request in a trace.

@@ -15,6 +15,7 @@ use super::{
     value::{JsonKind, ObjectMember, TextMember},
 };
 use crate::fold;
+use portvakt_base::hex;
 use std::{borrow::Cow, collections::HashSet};
 
 /// The maximum nesting of arrays and objects (PAY-1).
@@ -307,7 +308,7 @@ impl<'a> JsonReader<'a> {
         let digits = self.text.as_bytes().get(self.at..self.at.saturating_add(4));
         let unit = digits.and_then(|digits| {
             digits.iter().try_fold(0_u32, |unit, digit| {
-                Some(unit << 4 | char::from(*digit).to_digit(16)?)
+                Some(unit << 4 | u32::from(hex::digit(*digit)?))
             })
         });
         match unit {

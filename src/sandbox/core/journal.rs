@@ -1,7 +1,7 @@
 //! Logs the requests from the gateway, so that a demo can show them.
 
 use axum::http::HeaderMap;
-use portvakt_base::terminal::complain;
+use portvakt_base::{hex, terminal::complain};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::fs::{File, OpenOptions};
@@ -29,16 +29,12 @@ pub(super) fn entry(method: &str, target: &str, headers: &HeaderMap, body: &[u8]
             [name.to_string(), value]
         })
         .collect();
-    let digest: String = Sha256::digest(body)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
     json!({
         "method": method,
         "target": target,
         "headers": headers,
         "body_length": body.len(),
-        "body_sha256": digest,
+        "body_sha256": hex::encode(&Sha256::digest(body)),
     })
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Invariant: it does not reveal the request's token. Deliberately not here: what is recorded under it (ending.rs, page.rs).
 
+use portvakt_base::hex;
 use sha2::{Digest, Sha256};
 
 /// A request's token, hashed: the ledger does not keep the token when the SCA has ended.
@@ -11,8 +12,7 @@ pub(super) struct RequestKey(String);
 impl RequestKey {
     /// The key of a token.
     pub(super) fn of(request: &str) -> Self {
-        let hash = Sha256::digest(request);
-        Self(hash.iter().map(|byte| format!("{byte:02x}")).collect())
+        Self(hex::encode(&Sha256::digest(request)))
     }
 
     /// A key that the ledger holds.

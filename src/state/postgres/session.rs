@@ -2,6 +2,7 @@
 
 use super::{fence::Origin, standby, tls::Tls};
 use crate::OpenFault;
+use portvakt_base::causes;
 use std::{
     future::poll_fn,
     sync::{
@@ -149,14 +150,5 @@ pub(super) fn text(error: &tokio_postgres::Error) -> String {
     if let Some(error) = error.as_db_error() {
         return format!("{} ({})", error.message(), error.code().code());
     }
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        cause = error.source();
-    }
-    text
+    causes::describe(error)
 }

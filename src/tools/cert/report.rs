@@ -3,6 +3,7 @@
 use super::faults::Finding;
 use crate::{
     clock::Timestamp,
+    hex,
     interface::headers::date,
     terminal::tame,
     tools::tpp::in_ascii,
@@ -143,8 +144,7 @@ fn validity(own: Validity, at: Timestamp) -> String {
 fn key(info: &SubjectPublicKeyInfo<'_>) -> String {
     match info.parsed() {
         Ok(PublicKey::RSA(key)) => {
-            let exponent = key.exponent.iter().skip_while(|byte| **byte == 0);
-            let hex: String = exponent.map(|byte| format!("{byte:02x}")).collect();
+            let hex = hex::encode(judgement::without_leading_zeros(key.exponent));
             let exponent =
                 u64::from_str_radix(&hex, 16).map_or(format!("0x{hex}"), |value| value.to_string());
             format!("RSA, {} bits, exponent {exponent}", bits(key.modulus))

@@ -4,6 +4,7 @@
 
 use super::judge::JudgedRequest;
 use crate::{
+    hex,
     interface::{
         base64_fault::Base64Fault,
         headers::{self, encoded_word, signature::Signature},
@@ -180,8 +181,7 @@ impl<'a> Material<'a> {
             ));
         }
         let digest = Sha256::digest(string);
-        let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        (self.verifies(&digest) || self.verifies(hex.as_bytes())).then(|| {
+        (self.verifies(&digest) || self.verifies(hex::encode(&digest).as_bytes())).then(|| {
             "the signature is over the SHA-256 of the string: RSA-SHA256 hashes by itself, so hand it the string".to_owned()
         })
     }

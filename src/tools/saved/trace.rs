@@ -5,6 +5,7 @@
 //! `--trace` writes every byte in hexadecimal without loss.
 
 use super::{SavedFault, SavedRequest, choice::choose, doubts::Doubts, raw};
+use crate::hex;
 
 /// A row: its offset and text.
 type Row<'a> = (usize, &'a [u8]);
@@ -173,11 +174,7 @@ fn hex_row(text: &[u8]) -> Option<Vec<u8>> {
     for column in columns.chunks(3) {
         match column {
             b"   " => {}
-            [high, low, b' '] => {
-                let digit = |byte: &u8| char::from(*byte).to_digit(16);
-                let byte = digit(high)?.checked_mul(16)?.checked_add(digit(low)?)?;
-                bytes.push(u8::try_from(byte).ok()?);
-            }
+            [high, low, b' '] => bytes.push(hex::byte(*high, *low)?),
             _ => return None,
         }
     }

@@ -5,6 +5,7 @@
 //! hash key that they were made with.
 
 use super::fault::StateFault;
+use crate::hex;
 use crate::state::{
     PostgresSettings, StateSettings,
     postgres::maintain::Maintenance,
@@ -159,9 +160,7 @@ impl Proof {
 
     /// The number of rows, and the hash in hexadecimal.
     fn end(self) -> (u64, String) {
-        let hash = self.hash.finalize();
-        let hex = hash.iter().map(|byte| format!("{byte:02x}"));
-        (self.rows, hex.collect())
+        (self.rows, hex::encode(&self.hash.finalize()))
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Invariant: no variant contains any part of a private key or a body.
 
+use crate::causes;
 use crate::config::ConfigFaults;
 use crate::tools::input::InputFault;
 use crate::tools::saved::SavedFault;
@@ -57,7 +58,7 @@ pub enum TppFault {
         sent: String,
     },
     /// The request could not be sent, or there was no answer.
-    #[error("no answer: {}", causes(.0))]
+    #[error("no answer: {}", causes::describe(.0))]
     Client(#[from] reqwest::Error),
     /// The answer is larger than the tool reads.
     #[error("the answer is over {limit} bytes")]
@@ -97,16 +98,4 @@ impl TppFault {
             _ => ExitCode::FAILURE,
         }
     }
-}
-
-/// The fault with its causes: the reason of a failed connection is never the outermost.
-fn causes(fault: &dyn std::error::Error) -> String {
-    let mut text = fault.to_string();
-    let mut beneath = fault.source();
-    while let Some(cause) = beneath {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        beneath = cause.source();
-    }
-    text
 }

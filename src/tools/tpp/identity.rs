@@ -4,7 +4,7 @@
 //! Deliberately not checked: the validity of the certificate. A faulty one can be sent to the gateway too.
 
 use super::TppFault;
-use crate::trust::name::Name;
+use crate::trust::{judgement, name::Name};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use rsa::RsaPrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
@@ -46,7 +46,7 @@ impl TppIdentity {
         Ok(Self {
             key_id: format!(
                 "SN={},CA={}",
-                serial_hex(parsed.raw_serial()),
+                judgement::serial_hex(parsed.raw_serial()),
                 in_ascii(&issuer.to_string())
             ),
             certificate: pem.contents.clone(),
@@ -92,35 +92,9 @@ pub(in crate::tools) fn in_ascii(name: &str) -> String {
     name.bytes().map(escaped).collect()
 }
 
-/// Hexadecimal in whole bytes, as OpenSSL prints it, without the leading zero bytes of the sign.
-fn serial_hex(raw: &[u8]) -> String {
-    let digits: String = raw
-        .iter()
-        .skip_while(|byte| **byte == 0)
-        .map(|byte| format!("{byte:02X}"))
-        .collect();
-    if digits.is_empty() {
-        "00".to_owned()
-    } else {
-        digits
-    }
-}
-
 fn read_text(path: &Path) -> Result<String, TppFault> {
     std::fs::read_to_string(path).map_err(|source| TppFault::File {
         path: path.to_owned(),
         source,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::serial_hex;
-
-    #[test]
-    fn serials_are_whole_bytes_in_upper_case() {
-        assert_eq!(serial_hex(&[0, 0x8a, 0x01]), "8A01");
-        assert_eq!(serial_hex(&[0x0a]), "0A");
-        assert_eq!(serial_hex(&[0]), "00");
-    }
 }

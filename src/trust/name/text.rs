@@ -9,6 +9,7 @@ use super::kind;
 use super::rdn::{Attribute, Rdn};
 use super::value::AttributeValue;
 use crate::der::Element;
+use portvakt_base::hex;
 
 /// The offset in bytes at which the text is not a name, and the expected syntax there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +82,7 @@ fn attribute(cursor: &mut Cursor<'_>) -> Result<Attribute, Unreadable> {
                 Some(&literal),
             ))
         }
-        Some('#') => Ok(Attribute::new(oid, hex(cursor)?, None)),
+        Some('#') => Ok(Attribute::new(oid, der(cursor)?, None)),
         _ => Ok(Attribute::new(
             oid,
             AttributeValue::Text(plain(cursor)?),
@@ -142,14 +143,14 @@ fn quoted(cursor: &mut Cursor<'_>) -> Result<String, Unreadable> {
 }
 
 /// Parses a value after `#`: the hex digits of one DER element, and the white space after it.
-fn hex(cursor: &mut Cursor<'_>) -> Result<AttributeValue, Unreadable> {
+fn der(cursor: &mut Cursor<'_>) -> Result<AttributeValue, Unreadable> {
     let start = *cursor;
     cursor.next();
     let digits = cursor.take_while(|letter| letter.is_ascii_hexdigit());
     let (pairs, odd) = digits.as_bytes().as_chunks::<2>();
     let octets: Option<Vec<u8>> = pairs
         .iter()
-        .map(|&[high, low]| octet(char::from(high), char::from(low)))
+        .map(|&[high, low]| hex::byte(high, low))
         .collect();
     let element = octets
         .as_deref()
@@ -170,7 +171,8 @@ fn escape(cursor: &mut Cursor<'_>, value: &mut Unescaped) -> Result<(), Unreadab
     cursor.next();
     match cursor.next() {
         Some(first) if first.is_ascii_alphanumeric() => {
-            match cursor.next().and_then(|second| octet(first, second)) {
+            let octet = |second| hex::byte(u8::try_from(first).ok()?, u8::try_from(second).ok()?);
+            match cursor.next().and_then(octet) {
                 Some(octet) => value.push_octet(octet),
                 None => {
                     return start
@@ -182,11 +184,6 @@ fn escape(cursor: &mut Cursor<'_>, value: &mut Unescaped) -> Result<(), Unreadab
         None => return start.fault("the name ends in the middle of an escape"),
     }
     Ok(())
-}
-
-fn octet(high: char, low: char) -> Option<u8> {
-    let value = high.to_digit(16)? * 0x10 + low.to_digit(16)?;
-    u8::try_from(value).ok()
 }
 
 /// A value during parsing. Hex pairs are bytes; a run of them is UTF-8, or Latin-1 if it is not valid UTF-8 (OpenSSL without `utf8`).

@@ -7,6 +7,7 @@
 use std::fmt;
 
 use crate::der::{Element, tag};
+use portvakt_base::hex;
 
 /// An attribute's value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,10 +51,7 @@ impl fmt::Display for AttributeValue {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             AttributeValue::Text(text) => write_escaped(text, out),
-            AttributeValue::Der(der) => {
-                out.write_str("#")?;
-                der.iter().try_for_each(|octet| write!(out, "{octet:02x}"))
-            }
+            AttributeValue::Der(der) => write!(out, "#{}", hex::encode(der)),
         }
     }
 }

@@ -3,10 +3,8 @@
 //! http and https only; no redirects; no proxy of the environment; 5 s and 5 MiB; only allowed IP addresses: the resolver filters the
 //! addresses of a name, and the client connects to those that remain. Connections are not reused.
 
-use super::{
-    SourceFault,
-    network::{Network, may_be_called},
-};
+use super::{SourceFault, network::may_be_called};
+use portvakt_base::{causes, network::Network};
 use reqwest::{
     Client, Response, Url, dns,
     header::{ACCEPT, CONTENT_TYPE},
@@ -147,14 +145,9 @@ async fn whole(sent: reqwest::Result<Response>) -> Result<Vec<u8>, SourceFault> 
 }
 
 fn fault(error: &reqwest::Error) -> SourceFault {
-    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(error) = source {
-        if error.is::<NoAllowedAddress>() {
-            return SourceFault::Forbidden;
-        }
-        source = error.source();
-    }
-    if error.is_timeout() {
+    if causes::chain(error).any(|cause| cause.is::<NoAllowedAddress>()) {
+        SourceFault::Forbidden
+    } else if error.is_timeout() {
         SourceFault::Slow
     } else {
         SourceFault::Unreachable

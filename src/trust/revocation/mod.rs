@@ -57,7 +57,6 @@ pub use counters::Counters;
 pub use fault::SourceFault;
 pub use fetch::SourceUrl;
 pub use network::is_public;
-pub use network::{InvalidNetwork, Network};
 pub use settings::{IssuerAddresses, RevocationSettings};
 pub use status::RevocationStatus;
 

@@ -5,7 +5,8 @@ use super::{
     fetch::SourceUrl,
 };
 use aws_lc_rs::digest;
-use std::{fmt::Write, sync::Arc};
+use portvakt_base::hex;
+use std::sync::Arc;
 
 /// A question to a source.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -50,11 +51,6 @@ impl Question {
                 "crl"
             }
         };
-        let digest = hash.finish();
-        let mut name = String::new();
-        for byte in digest.as_ref() {
-            let _ = write!(name, "{byte:02x}");
-        }
-        format!("{name}.{suffix}")
+        format!("{}.{suffix}", hex::encode(hash.finish().as_ref()))
     }
 }

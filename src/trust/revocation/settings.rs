@@ -1,7 +1,8 @@
 //! The settings of the revocation check.
 
-use super::{fetch::SourceUrl, network::Network, ocsp};
+use super::{fetch::SourceUrl, ocsp};
 use openssl::x509::X509;
+use portvakt_base::network::Network;
 use std::{path::PathBuf, time::Duration};
 
 /// The settings of the revocation check.

@@ -6,6 +6,7 @@ use portvakt::{
     audit::{Audit, Kind, Wanted, search, verify},
     clock::Clock,
     config::AuditSettings,
+    hex,
 };
 use serde_json::json;
 use sha2::Digest;
@@ -213,7 +214,7 @@ fn an_import_is_in_the_audit() {
     let [begun, imported] = found();
     assert_eq!((begun.len(), imported.len()), (1, 2));
     let hash = sha2::Sha256::digest(&file);
-    let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hash = hex::encode(&hash);
     for record in imported {
         let (stored, refused) = match record.text("tpp") {
             Some(TPP) => (2, 0),
