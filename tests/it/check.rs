@@ -878,3 +878,23 @@ fn every_secret_may_be_a_credential() {
         set(0o440);
     }
 }
+
+/// Sources of revocation with https are verified by the system's CA certificates, which a small image may lack.
+#[test]
+fn missing_ca_certificates_are_named_with_the_cure() {
+    let site = Site::new(&Case::of("", "revocation: {check: on}\n"));
+    let empty = site.folder.join("empty.pem");
+    fs::write(&empty, "").unwrap();
+    let mut program = site.portvakt("check --no-bind");
+    program.env_remove("SSL_CERT_DIR");
+    let done = program.env("SSL_CERT_FILE", &empty).output().unwrap();
+    let printed = String::from_utf8(done.stderr).unwrap();
+    for part in [
+        "No CA certificates",
+        "package ca-certificates",
+        "SSL_CERT_FILE",
+    ] {
+        assert!(printed.contains(part), "{part}: {printed}");
+    }
+    assert!(!done.status.success());
+}

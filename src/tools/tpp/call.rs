@@ -64,8 +64,8 @@ impl TppAnswer {
 /// Sends a request to `base_url` (scheme and authority) and reads the whole answer.
 ///
 /// # Errors
-/// [`TppFault::TargetRewritten`] if the client's URL parser would change the target, [`TppFault::Client`] without an answer,
-/// [`TppFault::AnswerTooLarge`] above 16 MiB.
+/// [`TppFault::TargetRewritten`] if the client's URL parser would change the target, [`TppFault::NoClient`] without CA certificates,
+/// [`TppFault::Client`] without an answer, [`TppFault::AnswerTooLarge`] above 16 MiB.
 pub async fn call(
     request: &SignedRequest,
     base_url: &str,
@@ -133,7 +133,7 @@ fn client(url: &Url, options: &CallOptions) -> Result<Client, TppFault> {
     if matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")) {
         builder = builder.no_proxy();
     }
-    Ok(builder.build()?)
+    builder.build().map_err(TppFault::NoClient)
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, TppFault> {

@@ -57,6 +57,12 @@ pub enum TppFault {
         /// The target that the client would send.
         sent: String,
     },
+    /// The HTTP client cannot be made, such as without CA certificates of the system.
+    #[error(
+        "no HTTP client ({}): install the CA certificates of the system (package ca-certificates), or name the server's CA with --cacert",
+        causes::describe(.0)
+    )]
+    NoClient(#[source] reqwest::Error),
     /// The request could not be sent, or there was no answer.
     #[error("no answer: {}", causes::describe(.0))]
     Client(#[from] reqwest::Error),

@@ -63,6 +63,14 @@ impl fmt::Display for SourceUrl {
     }
 }
 
+/// The HTTP client cannot be made. It verifies sources with https by the machine's own CA certificates, which are missing or unreadable.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "no HTTP client ({}): install the CA certificates of the system (package ca-certificates), or name a PEM file of CA certificates in the environment variable SSL_CERT_FILE",
+    causes::describe(.0)
+)]
+pub struct NoClient(#[from] reqwest::Error);
+
 /// The HTTP clients.
 #[derive(Clone, Debug)]
 pub(super) struct Fetcher {
@@ -75,7 +83,7 @@ pub(super) struct Fetcher {
 
 impl Fetcher {
     /// A fetcher that may also call addresses of these networks.
-    pub(super) fn new(also: &[Network]) -> Result<Self, reqwest::Error> {
+    pub(super) fn new(also: &[Network]) -> Result<Self, NoClient> {
         let also: Arc<[Network]> = also.into();
         let client = |allowed| {
             Client::builder()

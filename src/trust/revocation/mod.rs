@@ -55,7 +55,7 @@ mod counters;
 
 pub use counters::Counters;
 pub use fault::SourceFault;
-pub use fetch::SourceUrl;
+pub use fetch::{NoClient, SourceUrl};
 pub use network::is_public;
 pub use settings::{IssuerAddresses, RevocationSettings};
 pub use status::RevocationStatus;
@@ -94,8 +94,8 @@ impl Revocation {
     /// A revocation check by these settings. It fetches nothing before [`Revocation::start`].
     ///
     /// # Errors
-    /// The HTTP client cannot be made: the machine's own trust anchors, for https addresses, cannot be read.
-    pub fn new(settings: RevocationSettings) -> Result<Self, reqwest::Error> {
+    /// [`NoClient`].
+    pub fn new(settings: RevocationSettings) -> Result<Self, NoClient> {
         // reqwest is built without a provider of its own. A second installation fails and keeps the first provider, as intended.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         Ok(Self {
