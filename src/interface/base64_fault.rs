@@ -63,7 +63,7 @@ impl fmt::Display for Base64Fault {
         };
         let why = match odd.character() {
             Some('%') => "; in a header base64 is not percent-encoded",
-            Some('-' | '_') => ", of base64url; here + and / stand for it",
+            Some('-' | '_') => ", of base64url: in base64 - is written + and _ is written /",
             Some('=') => ", which stands at the end only",
             Some('\\') => "; line ends do not belong into it, nor do escapes",
             Some(' ' | '\t' | '\r' | '\n') => "; it stands on one line, without blanks",

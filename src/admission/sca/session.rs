@@ -40,7 +40,7 @@ impl NoSession {
             }
             Self::Nothing => "this PSU has no session now; an SCA by the link gives one",
             Self::Another => {
-                "the last SCA of this PSU was completed under another TPP-Session-ID, and only that one is valid: use the link for a session of this one, or go on in the other"
+                "the last SCA of this PSU was completed under another TPP-Session-ID, and only that session is valid: use the link, after which this session is valid and the other is not"
             }
             Self::AnotherOver => {
                 "the last SCA of this PSU was completed under another TPP-Session-ID, more than an hour ago: use the link"

@@ -99,14 +99,14 @@ fn an_invalid_session_has_the_sentence_of_its_own_cause() {
     };
     let unfinished = says(
         "T",
-        "completed under another TPP-Session-ID, and only that one",
+        "completed under another TPP-Session-ID, and only that session is valid",
     );
     after(&clock, 60);
     complete(&gate, &unfinished, PSU);
     // Replaced.
     says(
         "S",
-        "completed under another TPP-Session-ID, and only that one",
+        "completed under another TPP-Session-ID, and only that session is valid",
     );
     after(&clock, 60 + HOUR);
     says("T", "a session lasts one hour");
