@@ -1,6 +1,7 @@
 //! A gateway with an upstream, each on its own port. Dropping the gate stops both.
 
 use super::{
+    address::free_address,
     call::{Call, Protocol, Sealed},
     h1::{Connection, connect_plainly},
     h2,
@@ -25,14 +26,10 @@ use std::{
     os::unix::fs::PermissionsExt,
     path::Path,
     process::{Child, Command, Stdio},
-    sync::{
-        Mutex,
-        atomic::{AtomicU16, Ordering},
-    },
+    sync::Mutex,
     thread,
 };
 use tempfile::TempDir;
-use tokio::net::TcpSocket;
 
 /// The bearer token of the control listener in production; a sandbox requires none.
 const CONTROL_TOKEN: &str = "0123456789abcdef0123456789abcdef";
@@ -588,21 +585,4 @@ fn who(call: &Call, sealed: &Sealed) -> Option<Value> {
         who["psu_corporate_id"] = corporate.into();
     }
     Some(who)
-}
-
-/// A free loopback address. The kernel gives ports above 32 767 to outgoing connections, so a connection could take a port that was
-/// found by binding port 0 before the gateway binds it. These ports are below that range. The trial does not listen: a child that another
-/// thread starts has a copy of the socket until it executes its program, and only a socket that listens would be in the gateway's way.
-pub(crate) fn free_address() -> SocketAddr {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = 20_000 + u16::try_from(std::process::id() % 100).unwrap() * 100;
-    loop {
-        let port = 20_000 + (first - 20_000 + NEXT.fetch_add(1, Ordering::Relaxed)) % 12_000;
-        let address = SocketAddr::from(([127, 0, 0, 1], port));
-        let socket = TcpSocket::new_v4().unwrap();
-        socket.set_reuseaddr(true).unwrap();
-        if socket.bind(address).is_ok() {
-            return address;
-        }
-    }
 }

@@ -3,6 +3,8 @@
 //! A test starts a [`Gate`] (gateway and upstream, each on its own port), makes a [`Call`] (a recipe of a request, signed each time it
 //! is sent) and passes both to [`accepted`] or [`refused`], which check both sides of the gateway.
 
+/// Ports of this process.
+mod address;
 /// Requests as recipes.
 mod call;
 /// Pseudo-random numbers.
@@ -40,11 +42,12 @@ mod world;
 
 use std::io::Write;
 
+pub(crate) use address::free_address;
 pub(crate) use call::{Call, Protocol, Sealed};
 pub(crate) use dice::Dice;
 pub(crate) use forge::{Forged, identified, resigned};
 pub(crate) use frames::{Frames, block, field, frame, string};
-pub(crate) use gate::{Gate, GateBuilder, free_address};
+pub(crate) use gate::{Gate, GateBuilder};
 pub(crate) use h1::{
     Connection, Tls, chunk, chunked, connect_plainly, render, render_head, until_closed,
 };

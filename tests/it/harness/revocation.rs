@@ -1,7 +1,7 @@
 //! CRLs, OCSP responders, and HTTP servers with given answers.
 
 use super::{
-    gate::free_address,
+    address::free_address,
     pki::{Ca, Issued, der, der_oid, der_sequence},
     waiting::{LIMIT, RAN_OUT, let_pass},
 };
