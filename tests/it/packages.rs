@@ -36,6 +36,32 @@ fn scratch(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
+/// The folder of the programs of a Python environment, which is made at its first use: of packages from PyPI that are known by their
+/// hashes, and of others with their dependencies.
+fn python_environment(name: &str, known: &str, others: &[&str]) -> PathBuf {
+    let folder = scratch(name);
+    let (programs, whole) = (folder.join("bin"), folder.join("whole"));
+    if whole.exists() {
+        return programs;
+    }
+    succeed(Command::new("python3").args(["-m", "venv"]).arg(&folder));
+    let needs = folder.join("needs");
+    std::fs::write(&needs, known).unwrap();
+    let install = |options: &str| {
+        let mut pip = Command::new(programs.join("python"));
+        pip.args(["-m", "pip", "install", "--quiet"]);
+        pip.args(options.split_whitespace());
+        pip
+    };
+    let options = "--no-deps --only-binary :all: --require-hashes --requirement";
+    succeed(install(options).arg(&needs));
+    for package in others {
+        succeed(&mut install(package));
+    }
+    std::fs::write(whole, "").unwrap();
+    programs
+}
+
 /// Runs `.ci/package.sh` of a copy of the repository.
 fn build(repository: &Path, version: &str, out: &Path, umask: &str) {
     let script = r#"umask "$1" && shift && exec .ci/package.sh "$@""#;

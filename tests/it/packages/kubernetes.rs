@@ -1,7 +1,7 @@
 //! Manifests for Kubernetes: kustomize builds each overlay, the schemas of Kubernetes know each field, and the gateway takes each
 //! configuration.
 
-use super::{repository, scratch, succeed};
+use super::{python_environment, repository, succeed};
 use crate::check::page::Page;
 use serde_json::Value;
 use std::{
@@ -21,36 +21,8 @@ const VALIDATOR: &str = "kubernetes-validate==1.37.0";
 const VERSIONS: [&str; 2] = ["1.35", "1.37"];
 
 /// The folder of the programs.
-static PROGRAMS: LazyLock<PathBuf> = LazyLock::new(|| {
-    let folder = scratch("kubernetes-1.37.1");
-    let programs = folder.join("bin");
-    if !programs.join("kubernetes-validate").exists() {
-        succeed(Command::new("python3").args(["-m", "venv"]).arg(&folder));
-        let needs = folder.join("needs");
-        fs::write(&needs, PACKAGES).unwrap();
-        let install = || {
-            let mut pip = Command::new(programs.join("python"));
-            pip.args([
-                "-m",
-                "pip",
-                "install",
-                "--quiet",
-                "--no-deps",
-                "--only-binary",
-                ":all:",
-            ]);
-            pip
-        };
-        succeed(
-            install()
-                .args(["--require-hashes", "--requirement"])
-                .arg(&needs),
-        );
-        let mut validator = Command::new(programs.join("python"));
-        succeed(validator.args(["-m", "pip", "install", "--quiet", VALIDATOR]));
-    }
-    programs
-});
+static PROGRAMS: LazyLock<PathBuf> =
+    LazyLock::new(|| python_environment("kubernetes-1.37.1", PACKAGES, &[VALIDATOR]));
 
 fn manifests() -> PathBuf {
     repository().join("packaging/kubernetes")
