@@ -5,8 +5,8 @@ use super::memory::{Memory, keep};
 use super::request::{SESSION, get, headers, with};
 use super::scene::{Expected, Scene, scene};
 use super::story::{
-    DOMESTIC, Step, Visit, Visitor, accounts, authorisation, called, domestic_body, is_status,
-    learn_link, visited,
+    DOMESTIC, Step, Visit, Visitor, accounts, authorisation, by_pisp, called, domestic_body,
+    is_signed, learn_link, learn_payment, status, visited,
 };
 use portvakt::tools::tpp::Unsigned;
 use serde_json::json;
@@ -54,11 +54,7 @@ fn basket() -> Vec<Step> {
             keep(&mut memory.payments[1], answered.text("paymentId"))
         }),
         by_pisp(Scene {
-            learn: |answered, memory| {
-                keep(&mut memory.authorise, answered.link("startAuthorisation"))
-                    && keep(&mut memory.status, answered.link("status"))
-                    && is_status(answered, "RCVD")
-            },
+            learn: learn_payment,
             ..scene(
                 "Both in a signing basket",
                 new_basket,
@@ -67,14 +63,7 @@ fn basket() -> Vec<Step> {
         }),
         by_pisp(authorisation()),
         visited("The PSU follows the link, and signs both payments"),
-        by_pisp(Scene {
-            learn: |answered, _| is_status(answered, "ACTC"),
-            ..scene(
-                "The basket's status, once it is signed",
-                |memory| get(&memory.status),
-                Expected::Forwarded(200),
-            )
-        }),
+        by_pisp(status("The basket's status, once it is signed", is_signed)),
     ]
 }
 
@@ -184,13 +173,6 @@ fn biometric() -> [Step; 3] {
         }),
         visited("The PSU follows the link all the same"),
     ]
-}
-
-fn by_pisp(scene: Scene) -> Step {
-    called(Scene {
-        signer: "tpp-pisp",
-        ..scene
-    })
 }
 
 fn payment_of_the_psu(memory: &Memory) -> Unsigned {

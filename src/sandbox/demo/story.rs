@@ -128,14 +128,7 @@ fn one_payment() -> [Step; 6] {
         }),
         called(authorisation()),
         visited("The PSU follows the link, and signs the payment"),
-        called(Scene {
-            learn: |answered, _| is_status(answered, "ACTC"),
-            ..scene(
-                "Its status, once it is signed",
-                |memory| get(&memory.status),
-                Expected::Forwarded(200),
-            )
-        }),
+        called(status("Its status, once it is signed", is_signed)),
     ]
 }
 
@@ -156,25 +149,9 @@ pub(super) fn authorisation() -> Scene {
 
 /// §Single SCA payment flow: the TPP may only pay, and does not know the PSU yet.
 fn single_sca() -> [Step; 9] {
-    let pisp = |scene| {
-        called(Scene {
-            signer: "tpp-pisp",
-            ..scene
-        })
-    };
-    let status = |title, learn| {
-        pisp(Scene {
-            learn,
-            ..scene(
-                title,
-                |memory| get(&memory.status),
-                Expected::Forwarded(200),
-            )
-        })
-    };
     [
         Step::Flow("Payment with a single SCA"),
-        pisp(Scene {
+        by_pisp(Scene {
             learn: learn_payment,
             ..scene(
                 "A payment by X-PSU-IDENTITY, without a PSU-ID",
@@ -182,27 +159,45 @@ fn single_sca() -> [Step; 9] {
                 Expected::Forwarded(201),
             )
         }),
-        pisp(scene(
+        by_pisp(scene(
             "Its status, which nobody reads of a domestic payment before it is signed",
             |memory| get(&memory.status),
             Expected::Forwarded(404),
         )),
-        pisp(authorisation()),
+        by_pisp(authorisation()),
         visited("The PSU follows the link, and signs the payment"),
-        status("Its status, once it is signed", |answered, _| {
-            is_status(answered, "ACTC")
-        }),
+        by_pisp(status("Its status, once it is signed", is_signed)),
         // The first run books the payment, the second one settles it.
         Step::Batch,
         Step::Batch,
-        status("Its status, once it has arrived", |answered, _| {
+        by_pisp(status("Its status, once it has arrived", |answered, _| {
             is_status(answered, "ACSC")
-        }),
+        })),
     ]
+}
+
+/// A question for the status of the latest payment or basket.
+pub(super) fn status(title: &'static str, learn: fn(&Answered, &mut Memory) -> bool) -> Scene {
+    Scene {
+        learn,
+        ..scene(
+            title,
+            |memory| get(&memory.status),
+            Expected::Forwarded(200),
+        )
+    }
 }
 
 pub(super) fn called(scene: Scene) -> Step {
     Step::Call(Box::new(scene))
+}
+
+/// A call of the TPP that may only pay.
+pub(super) fn by_pisp(scene: Scene) -> Step {
+    called(Scene {
+        signer: "tpp-pisp",
+        ..scene
+    })
 }
 
 pub(super) fn visited(title: &'static str) -> Step {
@@ -266,13 +261,19 @@ fn learn_account(answered: &Answered, memory: &mut Memory) -> bool {
         && keep(&mut memory.iban, first("iban"))
 }
 
-fn learn_payment(answered: &Answered, memory: &mut Memory) -> bool {
+/// What a new payment or basket gives.
+pub(super) fn learn_payment(answered: &Answered, memory: &mut Memory) -> bool {
     keep(&mut memory.authorise, answered.link("startAuthorisation"))
         && keep(&mut memory.status, answered.link("status"))
         && is_status(answered, "RCVD")
 }
 
-pub(super) fn is_status(answered: &Answered, status: &str) -> bool {
+/// Whether the payment or basket is signed.
+pub(super) fn is_signed(answered: &Answered, _: &mut Memory) -> bool {
+    is_status(answered, "ACTC")
+}
+
+fn is_status(answered: &Answered, status: &str) -> bool {
     answered.text("transactionStatus") == Some(status)
 }
 
