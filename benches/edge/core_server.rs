@@ -3,6 +3,7 @@
 //! It answers a GET at once with 700 bytes, a path with "transactions" with 1 MiB, and a POST after [`THINKS`]. A request counts from
 //! its head until the last byte of its answer is sent, or until the peer closes the connection.
 
+use portvakt_sandbox::http1::Head;
 use std::{
     future::Future,
     io,
@@ -103,24 +104,22 @@ async fn serve(stream: TcpStream, counts: Arc<Counts>) {
             }
             continue;
         };
-        let head = String::from_utf8_lossy(&read[..end]).to_ascii_lowercase();
+        let Ok(head) = Head::parse(&read[..end + 4]) else {
+            return;
+        };
         let request = Request::begin(&counts);
-        let length = head
-            .lines()
-            .find_map(|line| line.strip_prefix("content-length:"))
-            .and_then(|length| length.trim().parse().ok())
-            .unwrap_or(0);
-        while read.len() < end + 4 + length {
+        let whole = head.size + head.length().unwrap_or(0);
+        while read.len() < whole {
             if !matches!(reader.read_buf(&mut read).await, Ok(1..)) {
                 return;
             }
         }
-        read.drain(..end + 4 + length);
+        read.drain(..whole);
         let answer = async {
-            if head.starts_with("post") {
+            if head.line.starts_with("POST ") {
                 sleep(THINKS).await;
             }
-            writer.write_all(&answer(&head)).await.is_ok()
+            writer.write_all(&answer(&head.line)).await.is_ok()
         };
         if !unless_closed(&mut reader, &mut read, answer).await {
             return;
@@ -144,9 +143,8 @@ async fn unless_closed(
     }
 }
 
-fn answer(head: &str) -> Vec<u8> {
-    let path = head.lines().next().unwrap_or_default();
-    let length = if path.contains("transactions") {
+fn answer(line: &str) -> Vec<u8> {
+    let length = if line.contains("transactions") {
         LARGE
     } else {
         700

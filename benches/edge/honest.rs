@@ -12,6 +12,7 @@ use crate::{
     },
     wire::{Dialer, HONEST, Offer, Tls},
 };
+use portvakt_sandbox::http1::Head;
 use std::{
     io,
     net::Ipv4Addr,
@@ -221,14 +222,8 @@ pub fn is_whole(answer: &[u8]) -> bool {
     let Some(end) = find(answer, b"\r\n\r\n") else {
         return false;
     };
-    let head = String::from_utf8_lossy(&answer[..end]).to_ascii_lowercase();
-    let length = head.lines().find_map(|line| {
-        line.strip_prefix("content-length:")?
-            .trim()
-            .parse::<usize>()
-            .ok()
-    });
-    answer.len() >= end + 4 + length.unwrap_or(0)
+    Head::parse(&answer[..end + 4])
+        .is_ok_and(|head| answer.len() >= head.size + head.length().unwrap_or(0))
 }
 
 /// The longest answer of /readyz until the end, in milliseconds.

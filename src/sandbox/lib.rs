@@ -15,6 +15,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use time::OffsetDateTime;
 
+pub mod http1;
+
 mod core;
 mod demo;
 mod mint;

@@ -73,7 +73,7 @@ impl Bank {
     pub(crate) fn ask(&self, method: &str, target: &str, headers: &str, body: &str) -> Answer {
         let mut wire = Wire::new(TcpStream::connect(self.address).unwrap());
         write!(
-            wire.stream,
+            wire.reader.stream,
             "{method} {target} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n{body}",
             self.address,
             body.len()

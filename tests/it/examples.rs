@@ -32,7 +32,7 @@ fn listener(runtime: &Runtime) -> (TcpListener, SocketAddr) {
 fn send(address: SocketAddr, method: &str, target: &str, headers: &str, body: &str) -> Answer {
     let mut wire = Wire::new(TcpStream::connect(address).unwrap());
     write!(
-        wire.stream,
+        wire.reader.stream,
         "{method} {target} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n{body}",
         body.len()
     )

@@ -206,7 +206,7 @@ fn needs_sca(gate: &Gate) -> String {
 fn ask(gate: &Gate, request: &str, token: &str) -> (u16, serde_json::Value) {
     let mut wire = Wire::new(TcpStream::connect(gate.control_address()).unwrap());
     write!(
-        wire.stream,
+        wire.reader.stream,
         "{request} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
     )
     .unwrap();

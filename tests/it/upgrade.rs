@@ -276,7 +276,7 @@ fn a_unix_socket_is_handed_over() {
     let get = |path: &str| {
         let mut wire = over_socket(&socket);
         write!(
-            wire.stream,
+            wire.reader.stream,
             "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
         )
         .unwrap();
@@ -334,7 +334,7 @@ fn sockets_of_systemd_are_used() {
     eventually("ready", || {
         let mut wire = over_socket(&socket);
         write!(
-            wire.stream,
+            wire.reader.stream,
             "GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
         )
         .unwrap();

@@ -97,6 +97,7 @@ const PROPERTIES: &[Property] = &[
         fault: |answer, _| match answer.body.is_empty() {
             true => None,
             false => answer
+                .head
                 .text("content-type")
                 .is_none()
                 .then(|| "a body without Content-Type".to_owned()),
@@ -181,8 +182,8 @@ fn faulty(session: &Session) -> Check {
 }
 
 fn framing(answer: &Answer) -> Option<String> {
-    let lengths = answer.values("content-length");
-    let codings = answer.codings();
+    let lengths = answer.head.values("content-length");
+    let codings = answer.head.codings();
     if lengths.len() > 1 || lengths.iter().any(|length| length.contains(&b',')) {
         return Some(format!("Content-Length {} times", lengths.len().max(2)));
     }
@@ -195,12 +196,12 @@ fn framing(answer: &Answer) -> Option<String> {
 }
 
 fn head(answer: &Answer) -> Option<String> {
-    let fields = answer.headers.len();
+    let fields = answer.head.headers.len();
     if fields > MOST_FIELDS {
         return Some(format!("{fields} fields"));
     }
-    if answer.head_size > MOST_HEAD {
-        return Some(format!("a head of {} bytes", answer.head_size));
+    if answer.head.size > MOST_HEAD {
+        return Some(format!("a head of {} bytes", answer.head.size));
     }
     let informational = answer.informational;
     (informational > MOST_INFORMATIONAL).then(|| format!("{informational} informational answers"))
@@ -210,7 +211,7 @@ fn error(answer: &Answer) -> Option<String> {
     if answer.status < 400 {
         return None;
     }
-    let kind = answer.text("content-type").unwrap_or_default();
+    let kind = answer.head.text("content-type").unwrap_or_default();
     let kind = kind
         .split(';')
         .next()
@@ -220,7 +221,7 @@ fn error(answer: &Answer) -> Option<String> {
     if kind != "application/json" && !kind.ends_with("+json") {
         return Some(format!("{} with Content-Type {kind:?}", answer.status));
     }
-    if !answer.values("content-encoding").is_empty() {
+    if !answer.head.values("content-encoding").is_empty() {
         return Some(format!("{} with Content-Encoding", answer.status));
     }
     if answer.body.len() > MOST_ERROR {
@@ -238,7 +239,7 @@ fn error(answer: &Answer) -> Option<String> {
 
 /// A header that a TPP would get if Connection did not name it.
 fn nominated(answer: &Answer) -> Option<String> {
-    let values = answer.values("connection");
+    let values = answer.head.values("connection");
     let names = values.iter().flat_map(|value| value.split(|b| *b == b','));
     let mut names = names.map(|name| String::from_utf8_lossy(name.trim_ascii()).to_lowercase());
     let name = names.find(|name| KEPT.contains(&name.as_str()) || name.starts_with("aspsp-"))?;
@@ -254,7 +255,7 @@ fn own_address(answer: &Answer, authority: &str) -> Option<String> {
     let headers = ["location", "content-location", "link"];
     let header = headers
         .into_iter()
-        .find(|header| answer.values(header).into_iter().any(names));
+        .find(|header| answer.head.values(header).into_iter().any(names));
     match header {
         Some(header) => Some(format!("{header} names {authority}")),
         None => names(&answer.body).then(|| format!("the body names {authority}")),

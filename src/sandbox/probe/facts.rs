@@ -65,7 +65,7 @@ fn invented(session: &Session) -> Check {
     let confirms = |request, name| {
         let outcome = session.ask(name, &session.gateway.vouch(request));
         let answer = outcome.answer.as_ref().ok();
-        let yes = answer.and_then(|answer| answer.text(name)) == Some("yes");
+        let yes = answer.and_then(|answer| answer.head.text(name)) == Some("yes");
         yes.then_some(outcome)
     };
     let mut confirmed = Vec::new();

@@ -46,7 +46,7 @@ fn lossy(control: SocketAddr, lost: Lost) -> (SocketAddr, Receiver<()>) {
                 held.push(caller);
                 let _ = says.send(());
             } else {
-                let _ = caller.stream.write_all(&answer);
+                let _ = caller.reader.stream.write_all(&answer);
             }
         }
     });

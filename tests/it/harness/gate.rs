@@ -167,7 +167,7 @@ impl Gate {
         let mut wire = Wire::new(connect_plainly(self.control)?);
         let body = body.to_string();
         write!(
-            wire.stream,
+            wire.reader.stream,
             "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
              Authorization: Bearer {CONTROL_TOKEN}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
             body.len()
@@ -216,7 +216,7 @@ impl Gate {
     pub(crate) fn control(&self, path: &str) -> Answer {
         let mut wire = Wire::new(connect_plainly(self.control).unwrap());
         write!(
-            wire.stream,
+            wire.reader.stream,
             "GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {CONTROL_TOKEN}\r\n\
              Connection: close\r\n\r\n"
         )

@@ -127,14 +127,14 @@ impl Connection {
 
     /// Ends the connection with a reset: the peer cannot write any more.
     pub(crate) fn reset(self) {
-        let stream = self.wire.stream.get_ref().try_clone().unwrap();
+        let stream = self.wire.reader.stream.get_ref().try_clone().unwrap();
         let stream = TcpSocket::from_std_stream(stream);
         stream.set_zero_linger().unwrap();
     }
 
     /// Whether the peer ended the idle connection: a client that notices opens another one for its next request.
     pub(crate) fn has_ended(&self) -> bool {
-        let stream = self.wire.stream.get_ref();
+        let stream = self.wire.reader.stream.get_ref();
         stream.set_nonblocking(true).unwrap();
         let peeked = stream.peek(&mut [0]);
         stream.set_nonblocking(false).unwrap();
@@ -143,18 +143,18 @@ impl Connection {
 
     /// The version of TLS.
     pub(crate) fn version(&self) -> &'static str {
-        self.wire.stream.ssl().version_str()
+        self.wire.reader.stream.ssl().version_str()
     }
 
     /// The protocol that ALPN chose.
     pub(crate) fn alpn(&self) -> Option<&[u8]> {
-        self.wire.stream.ssl().selected_alpn_protocol()
+        self.wire.reader.stream.ssl().selected_alpn_protocol()
     }
 
     /// Sends bytes unchanged.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.wire.stream.write_all(bytes)?;
-        self.wire.stream.flush()
+        self.wire.reader.stream.write_all(bytes)?;
+        self.wire.reader.stream.flush()
     }
 
     /// Reads the next response; the method tells whether the response has a body.
@@ -171,7 +171,7 @@ impl Connection {
     pub(crate) fn record(&mut self) -> io::Result<Vec<u8>> {
         // OpenSSL returns the bytes of one record at most.
         let mut bytes = vec![0; 16 * 1024];
-        let count = self.wire.stream.read(&mut bytes)?;
+        let count = self.wire.reader.stream.read(&mut bytes)?;
         bytes.truncate(count);
         Ok(bytes)
     }

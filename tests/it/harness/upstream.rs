@@ -2,9 +2,10 @@
 
 use super::{
     waiting::{LIMIT, eventually, eventually_is, let_pass},
-    wire::{Unframed, Wire, find, parse_head},
+    wire::{Wire, find, in_text},
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
+use portvakt_sandbox::http1::Head;
 use sha2::{Digest, Sha256, Sha512};
 use std::{
     fmt,
@@ -410,19 +411,16 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
 fn serve(connection: TcpStream, shared: &Shared) {
     let mut wire = Wire::new(connection);
     while let Ok(Some(head)) = wire.head() {
-        let (line, headers) = parse_head(&head);
-        let mut parts = line.split(' ').map(str::to_owned);
-        let (method, target) = (
-            parts.next().unwrap_or_default(),
-            parts.next().unwrap_or_default(),
-        );
-        // Records incomplete requests too, with the part of the body that came.
-        let body = wire.body(&headers, Unframed::IsEmpty);
-        let whole = body.is_ok();
+        // Records malformed and incomplete requests too: no test may take one for none.
+        let head = Head::parse(&head);
+        let body = head.as_ref().ok().and_then(|head| wire.body(head).ok());
+        let head = head.unwrap_or_default();
+        let mut parts = head.line.split(' ').map(str::to_owned);
+        let whole = body.is_some();
         let seen = Seen {
-            method,
-            target,
-            headers,
+            method: parts.next().unwrap_or_default(),
+            target: parts.next().unwrap_or_default(),
+            headers: in_text(&head),
             body: body.unwrap_or_default(),
             whole,
         };
@@ -436,11 +434,11 @@ fn serve(connection: TcpStream, shared: &Shared) {
             state.seen.push(seen.clone());
             reply
         };
-        if !whole || !answer(&mut wire.stream, &reply, &seen, shared) {
+        if !whole || !answer(&mut wire.reader.stream, &reply, &seen, shared) {
             break;
         }
     }
-    let _ = wire.stream.shutdown(Shutdown::Both);
+    let _ = wire.reader.stream.shutdown(Shutdown::Both);
 }
 
 /// Returns `false` if the connection ends.

@@ -13,6 +13,7 @@ use portvakt::{
     clock::{Clock, Stopwatch},
     signing::AssertionKey,
 };
+use portvakt_sandbox::http1::Head;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::{
@@ -166,7 +167,7 @@ impl Core {
                 return;
             }
             let (status, body) = self.answer(&asked);
-            if self.send(&mut wire.stream, status, &body).is_err() {
+            if self.send(&mut wire.reader.stream, status, &body).is_err() {
                 return;
             }
         }
@@ -175,26 +176,20 @@ impl Core {
     fn read(&self, wire: &mut Wire<TcpStream>) -> std::io::Result<Option<Asked>> {
         if self.has("slow") {
             // The first byte may take its time.
-            wire.stream.set_read_timeout(None)?;
-            wire.stream.peek(&mut [0])?;
-            wire.stream.set_read_timeout(Some(IMPATIENT))?;
+            wire.reader.stream.set_read_timeout(None)?;
+            wire.reader.stream.peek(&mut [0])?;
+            wire.reader.stream.set_read_timeout(Some(IMPATIENT))?;
         }
         let head = wire.head()?;
         let Some(head) = head else { return Ok(None) };
-        let mut lines = head.split(|b| *b == b'\n').map(<[u8]>::trim_ascii_end);
-        let line = String::from_utf8_lossy(lines.next().unwrap()).into_owned();
-        let mut words = line.split(' ').map(str::to_owned);
-        let headers = lines.filter_map(|line| {
-            let at = line.iter().position(|b| *b == b':')?;
-            let name = String::from_utf8_lossy(&line[..at]).into_owned();
-            Some((name, line[at + 1..].trim_ascii().to_vec()))
-        });
+        let head = Head::parse(&head).map_err(std::io::Error::other)?;
+        let mut words = head.line.split(' ').map(str::to_owned);
         let mut asked = Asked {
             method: words.next().unwrap_or_default(),
             target: words.next().unwrap_or_default(),
-            headers: headers.collect(),
+            headers: head.headers,
             body: Vec::new(),
-            head_size: head.len(),
+            head_size: head.size,
         };
         let length = asked.text("content-length").parse().unwrap_or(0);
         let is_left = self.has("unread-body") && asked.header("gateway-assertion").is_none();

@@ -71,7 +71,8 @@ fn no_call_is_answered_by_a_mixture() {
 /// A call with a bearer token.
 fn call(gate: &Gate, request: &str, token: &str) -> Answer {
     let mut wire = Wire::new(TcpStream::connect(gate.control_address()).unwrap());
-    wire.stream
+    wire.reader
+        .stream
         .write_all(&bytes(
             request,
             &format!("Authorization: Bearer {token}\r\nConnection: close\r\n"),

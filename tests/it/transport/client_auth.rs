@@ -101,12 +101,12 @@ pub(crate) fn call(
     stream.set_read_timeout(Some(LIMIT)).unwrap();
     let mut wire = Wire::new(StreamOwned::new(session, stream));
     let sealed = gate.seal(call);
-    let sent = wire.stream.write_all(&render(&sealed));
+    let sent = wire.reader.stream.write_all(&render(&sealed));
     let answer = wire.answer(&sealed.request.method).map_err(|fault| {
         let sent = sent.err().map(|fault| fault.to_string());
         sent.unwrap_or_else(|| fault.to_string())
     })?;
-    Ok((answer, wire.stream.conn.handshake_kind().unwrap()))
+    Ok((answer, wire.reader.stream.conn.handshake_kind().unwrap()))
 }
 
 /// Both versions of TLS, with both versions of HTTP.

@@ -150,7 +150,7 @@ impl Prometheus {
     fn ask(&self, path: &str) -> io::Result<Answer> {
         let mut wire = Wire::new(TcpStream::connect(self.address)?);
         let head = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-        wire.stream.write_all(head.as_bytes())?;
+        wire.reader.stream.write_all(head.as_bytes())?;
         wire.answer("GET")
     }
 }
