@@ -17,7 +17,7 @@ use crate::{
         openapi::page::{self, Document},
     },
     sca::Links,
-    telemetry::{ConfigurationFacts, EndpointFacts, Handles, Telemetry},
+    telemetry::{CertificateUse, ConfigurationFacts, EndpointFacts, Handles, Telemetry},
     upstreams::Upstreams,
 };
 use arc_swap::ArcSwap;
@@ -125,7 +125,7 @@ impl InUse {
     }
 
     /// The end of the certificate of each kind that ends first.
-    fn ends(&self) -> Vec<(&'static str, Timestamp)> {
+    fn ends(&self) -> Vec<(CertificateUse, Timestamp)> {
         let tls = self.control.tls.as_ref();
         let [control, control_ca] = tls.map_or([None; 2], |tls| tls.ends);
         let groups = self.upstreams.groups().iter();
@@ -134,16 +134,20 @@ impl InUse {
         let first = |of: fn(&[Option<Timestamp>; 2]) -> Option<Timestamp>| {
             upstream.iter().filter_map(of).min()
         };
-        let own = [
-            ("listener", self.certificates.end()),
-            ("listener_ocsp", self.certificates.ocsp_end()),
-            ("response_signing", self.answer_signer_end),
-            ("control", control),
-            ("control_ca", control_ca),
-            ("upstream", first(|[own, _]| *own)),
-            ("upstream_ca", first(|[_, ca]| *ca)),
+        let [anchor, intermediate, client_anchor] = self.snapshot.trust.ends();
+        let all = [
+            (CertificateUse::Anchor, anchor),
+            (CertificateUse::Intermediate, intermediate),
+            (CertificateUse::ClientAnchor, client_anchor),
+            (CertificateUse::Listener, self.certificates.end()),
+            (CertificateUse::ListenerOcsp, self.certificates.ocsp_end()),
+            (CertificateUse::ResponseSigning, self.answer_signer_end),
+            (CertificateUse::Control, control),
+            (CertificateUse::ControlCa, control_ca),
+            (CertificateUse::Upstream, first(|[own, _]| *own)),
+            (CertificateUse::UpstreamCa, first(|[_, ca]| *ca)),
         ];
-        let all = self.snapshot.trust.ends().into_iter().chain(own);
+        let all = all.into_iter();
         all.filter_map(|(of, end)| Some((of, end?))).collect()
     }
 

@@ -44,7 +44,9 @@ use portvakt::{
         Completion, ConsentAccounts, Finish, Hash, Known, PostgresSettings, PsuRef, StateSettings,
         StateStore,
     },
-    telemetry::{AccessLog, CoreTook, Finished, Handles, HttpFacts, Telemetry},
+    telemetry::{
+        AccessLog, CoreTook, Finished, Handles, HttpFacts, HttpVersion, Telemetry, TlsVersion,
+    },
     tools::tpp::{SignOptions, SignedRequest, TppIdentity, Unsigned, sign},
     trust::{Anchors, Certificate, CertificateSlot, Trust},
 };
@@ -248,8 +250,8 @@ impl Warm {
                 http: HttpFacts {
                     caller: None,
                     method: Some("GET"),
-                    version: Some("1.1"),
-                    tls: Some("1.3"),
+                    version: Some(HttpVersion::V1_1),
+                    tls: Some(TlsVersion::V1_3),
                     received: Some(0),
                     sent: Some(1_024),
                 },

@@ -7,55 +7,41 @@ use super::Stage;
 use crate::interface::{
     FaultPlace, Forbidden, Permitted, PermittedTpp, Reason, Refusal, TppId, headers,
 };
+use portvakt_base::values;
 use std::collections::BTreeSet;
 
-macro_rules! checks {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal),+ $(,)?) => {
-        /// A check that can be observed, by the name that operators use.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum ObservableCheck { $($(#[$doc])* $variant),+ }
-
-        impl ObservableCheck {
-            /// Every check that can be observed, in the order of the pipeline.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
-
-            /// The name in the configuration, the access log and the metrics.
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name),+ }
-            }
-        }
-    };
-}
-
-checks! {
-    /// Required headers and their forms, the media type, Accept.
-    Headers = "headers",
-    /// The query.
-    Query = "query",
-    /// Date, which must be there and current.
-    Date = "date",
-    /// TPP-Signature-Certificate, its chain, and the certificate of the TLS connection.
-    Certificate = "certificate",
-    /// The role in the certificate.
-    Role = "role",
-    /// Signature.
-    Signature = "signature",
-    /// The registers; a TPP that the bank blocks is always refused.
-    Register = "register",
-    /// The revocation of the certificate.
-    Revocation = "revocation",
-    /// TPP-Redirect-URI: its form and its host.
-    RedirectHost = "redirect-host",
-    /// Digest, where it is required, and its comparison with the body.
-    Digest = "digest",
-    /// The body: whether the operation takes one, and its members.
-    Payload = "payload",
-    /// The PSU's binding, consent and session, PSU-Context and PSU-Corporate-ID.
-    Sca = "sca",
-    /// X-Request-ID: one that was used before, or none that can be remembered.
-    Replay = "replay",
-    /// The calls without the PSU.
-    Quota = "quota",
+values! {
+    /// A check that can be observed, by the name that operators use in the configuration; in the order of the pipeline.
+    pub enum ObservableCheck {
+        /// Required headers and their forms, the media type, Accept.
+        Headers = "headers",
+        /// The query.
+        Query = "query",
+        /// Date, which must be there and current.
+        Date = "date",
+        /// TPP-Signature-Certificate, its chain, and the certificate of the TLS connection.
+        Certificate = "certificate",
+        /// The role in the certificate.
+        Role = "role",
+        /// Signature.
+        Signature = "signature",
+        /// The registers; a TPP that the bank blocks is always refused.
+        Register = "register",
+        /// The revocation of the certificate.
+        Revocation = "revocation",
+        /// TPP-Redirect-URI: its form and its host.
+        RedirectHost = "redirect-host",
+        /// Digest, where it is required, and its comparison with the body.
+        Digest = "digest",
+        /// The body: whether the operation takes one, and its members.
+        Payload = "payload",
+        /// The PSU's binding, consent and session, PSU-Context and PSU-Corporate-ID.
+        Sca = "sca",
+        /// X-Request-ID: one that was used before, or none that can be remembered.
+        Replay = "replay",
+        /// The calls without the PSU.
+        Quota = "quota",
+    }
 }
 
 impl ObservableCheck {

@@ -203,7 +203,7 @@ pub use payload::ValidPayload;
 pub use proven::Proven;
 pub use query::ValidQuery;
 pub use rate::{RateSettings, Rates, WithinRate};
-pub use record::{Check, ClockSkew, Outcome, Record, Verdict};
+pub use record::{Check, ClockSkew, Outcome, OutcomeKind, Record, Verdict};
 pub use redirect::Redirectable;
 pub use register::Registered;
 pub use revocation::Unrevoked;

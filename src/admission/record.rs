@@ -9,6 +9,7 @@ use crate::{
     interface::{Reason, Side, TppId, headers::accept_fix::Fixes, operations::Operation},
     trust::{Certificate, CertificateSource, Tolerated},
 };
+use portvakt_base::values;
 use std::{sync::Arc, time::Duration};
 
 /// One check on one request.
@@ -53,7 +54,45 @@ pub enum Outcome {
     Cut(Side),
 }
 
+values! {
+    /// An outcome without its details, for logs and metrics.
+    pub enum OutcomeKind {
+        /// [`Outcome::Forwarded`]
+        Forwarded = "forwarded",
+        /// [`Outcome::Answered`]
+        Answered = "answered",
+        /// [`Outcome::Refused`]
+        Refused = "refused",
+        /// [`Outcome::Failed`]
+        Failed = "failed",
+        /// [`Outcome::Abandoned`]
+        Abandoned = "abandoned",
+        /// [`Outcome::Cut`]
+        Cut = "cut",
+    }
+}
+
 impl Outcome {
+    /// The outcome without its details.
+    pub const fn kind(self) -> OutcomeKind {
+        match self {
+            Self::Forwarded(_) => OutcomeKind::Forwarded,
+            Self::Answered => OutcomeKind::Answered,
+            Self::Refused(_) => OutcomeKind::Refused,
+            Self::Failed(_) => OutcomeKind::Failed,
+            Self::Abandoned(_) => OutcomeKind::Abandoned,
+            Self::Cut(_) => OutcomeKind::Cut,
+        }
+    }
+
+    /// The reason of a refusal or a failure.
+    pub const fn reason(self) -> Option<Reason> {
+        match self {
+            Self::Refused(reason) | Self::Failed(reason) => Some(reason),
+            Self::Forwarded(_) | Self::Answered | Self::Abandoned(_) | Self::Cut(_) => None,
+        }
+    }
+
     /// The side that has to act; `None` if the request was answered as asked. A status of the core that is passed on is the caller's fault
     /// from 400 and the core's from 500.
     pub const fn at_fault(self) -> Option<Side> {

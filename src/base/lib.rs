@@ -1,4 +1,4 @@
-//! What every crate of Portvakt may use: time as a value, private files, the one writer to a terminal, and small formats.
+//! What every crate of Portvakt may use: time as a value, private files, the one writer to a terminal, small formats, and enums with names.
 //!
 //! The crate knows nothing of the interface, of TLS or of HTTP. Code that only one other crate needs does not belong here:
 //!
@@ -23,3 +23,5 @@ pub mod causes;
 pub mod hex;
 // Networks of IP addresses.
 pub mod network;
+// Enums whose values have names.
+mod values;

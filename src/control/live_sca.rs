@@ -10,6 +10,7 @@ use crate::{
     interface::{Code, Reason, headers::PsuId},
     sca::{self, Failure, Opened, Pending, TokenFault},
     state::{Finish, Finished, Known, StateStore, TokenHash},
+    telemetry::ScaEvent,
 };
 
 /// A pending SCA that can proceed. Only [`open_live`] makes one.
@@ -110,7 +111,7 @@ pub(super) async fn finish_as_failed(
     };
     let ended = match store.finish(finish).await? {
         Finished::Done => {
-            call.context.telemetry.sca("failed");
+            call.context.telemetry.sca(ScaEvent::Failed);
             End::Now
         }
         Finished::Again => End::Before,
@@ -137,7 +138,7 @@ pub(super) fn open(call: Call<'_>, request: Option<String>) -> Result<Opened, Ap
     let request = request.unwrap_or_default();
     let opened = call.in_use.links.open(&request, call.context.clock.now());
     if opened == Err(TokenFault::Expired) {
-        call.context.telemetry.sca("expired");
+        call.context.telemetry.sca(ScaEvent::Expired);
     }
     Ok(opened?)
 }

@@ -18,6 +18,7 @@ use crate::{
         self, Accounts, Bind, Bound, Changes, ConsentAccounts, Ended, Known, PsuRef, StateStore,
         Unavailable, Withdraw, Withdrawn,
     },
+    telemetry::BindingSource,
 };
 use serde_json::{Value, json};
 
@@ -157,7 +158,9 @@ pub(super) async fn bind(call: Call<'_>, members: &mut Members) -> Result<Value,
         Bound::Unchanged => ("unchanged", Vec::new()),
         Bound::ConsentOutdated => return Err(ApiFault::ConsentOutdated),
         Bound::Elsewhere => {
-            call.context.telemetry.psu_bound_elsewhere("bind");
+            call.context
+                .telemetry
+                .psu_bound_elsewhere(BindingSource::Bind);
             return Err(ApiFault::BoundElsewhere);
         }
     };

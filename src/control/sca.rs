@@ -22,6 +22,7 @@ use crate::{
         Claimed, Completion, ConsentAccounts, Finish, Finished, Known, PsuRef, ReportHash,
         StateStore, TokenHash,
     },
+    telemetry::{BindingSource, ScaEvent},
 };
 use serde_json::{Value, json};
 
@@ -246,13 +247,15 @@ async fn keep(
     };
     match store.finish(finish).await? {
         Finished::Done => {
-            call.context.telemetry.sca("completed");
+            call.context.telemetry.sca(ScaEvent::Completed);
             Ok(End::Now)
         }
         Finished::Again => Ok(End::Before),
         Finished::Otherwise => Err(ApiFault::FinishedOtherwise),
         Finished::BoundElsewhere => {
-            call.context.telemetry.psu_bound_elsewhere("completion");
+            call.context
+                .telemetry
+                .psu_bound_elsewhere(BindingSource::Completion);
             Err(ApiFault::BoundElsewhere)
         }
     }

@@ -2,7 +2,10 @@
 //! assertions.
 
 use super::{context::ControlContext, fault, listen::StopSignal};
-use crate::{in_use::InUse, telemetry::Scrape};
+use crate::{
+    in_use::InUse,
+    telemetry::{Degradation, ReadinessCondition, Scrape},
+};
 use axum::{
     Extension,
     extract::State,
@@ -59,18 +62,18 @@ pub(super) async fn ready(
 }
 
 /// Faults with which requests are served nevertheless: logs, and an audit that is not required, that cannot be written.
-fn degradations(context: &ControlContext) -> [(&'static str, Option<String>); 3] {
+fn degradations(context: &ControlContext) -> [(Degradation, Option<String>); 3] {
     let [access, events] = context.telemetry.log_faults();
     [
         (
-            "access_log",
+            Degradation::AccessLog,
             access.map(|fault| format!("access log: {fault}")),
         ),
         (
-            "event_log",
+            Degradation::EventLog,
             events.map(|fault| format!("event log: {fault}")),
         ),
-        ("audit", audit_fault(context, false)),
+        (Degradation::Audit, audit_fault(context, false)),
     ]
 }
 
@@ -104,7 +107,7 @@ impl Readiness {
         let conditions = conditions(&self.stopping, &self.context, &in_use);
         let others = conditions
             .into_iter()
-            .filter(|(cause, _)| *cause != "listener");
+            .filter(|(condition, _)| *condition != ReadinessCondition::Listener);
         others.filter_map(|(_, fault)| fault).collect()
     }
 }
@@ -132,7 +135,7 @@ fn conditions(
     shutdown: &StopSignal,
     context: &ControlContext,
     in_use: &InUse,
-) -> [(&'static str, Option<String>); 6] {
+) -> [(ReadinessCondition, Option<String>); 6] {
     let stopping = shutdown
         .borrow()
         .then(|| "the gateway is stopping".to_owned());
@@ -152,12 +155,15 @@ fn conditions(
     let audit = context.telemetry.audit();
     let unproven = || (!audit.is_proven()).then(|| format!("audit: {NOT_WRITTEN}"));
     [
-        ("stopping", stopping),
-        ("listener", closed),
-        ("state", state),
-        ("sca", links),
-        ("upstreams", upstreams),
-        ("audit", audit_fault(context, true).or_else(unproven)),
+        (ReadinessCondition::Stopping, stopping),
+        (ReadinessCondition::Listener, closed),
+        (ReadinessCondition::State, state),
+        (ReadinessCondition::Sca, links),
+        (ReadinessCondition::Upstreams, upstreams),
+        (
+            ReadinessCondition::Audit,
+            audit_fault(context, true).or_else(unproven),
+        ),
     ]
 }
 
@@ -176,10 +182,10 @@ pub(super) async fn metrics(
             now: context.clock.now(),
             state: context.store.counters(),
             not_ready: conditions
-                .map(|(cause, fails)| (cause, fails.is_some()))
+                .map(|(condition, fails)| (condition, fails.is_some()))
                 .to_vec(),
             degraded: degradations(&context)
-                .map(|(cause, fault)| (cause, fault.is_some()))
+                .map(|(degradation, fault)| (degradation, fault.is_some()))
                 .to_vec(),
             configuration: in_use.facts(),
         })

@@ -11,7 +11,11 @@ use super::{
     sockets::OpenSockets,
     upgrade::{Successor, UpgradeFault},
 };
-use crate::{clock::Stopwatch, config::Fixed, telemetry::Telemetry};
+use crate::{
+    clock::Stopwatch,
+    config::Fixed,
+    telemetry::{Telemetry, UpgradeResult},
+};
 use async_trait::async_trait;
 use pingora::{
     server::{ListenFds, RuntimeOpts, ShutdownSignal, ShutdownSignalWatch, ShutdownWatch},
@@ -239,7 +243,7 @@ impl BySignal {
     }
 
     fn not_upgraded(&self, fault: &UpgradeFault) -> Option<Ending> {
-        self.telemetry.upgraded("failed");
+        self.telemetry.upgraded(UpgradeResult::Failed);
         tracing::error!(%fault, "not upgraded: this process goes on");
         None
     }

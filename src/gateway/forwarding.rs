@@ -13,7 +13,7 @@ use super::{
     error_answer,
     exchange::Exchange,
     failure::{self, ForwardFailure},
-    inner_address::{AddressAction, AddressPlace, AddressReport, InnerHosts},
+    inner_address::{AddressReport, InnerHosts},
     read_ahead::ReadAhead,
     relay::{self, AnswerBody},
     sca_link, settle,
@@ -26,7 +26,7 @@ use crate::{
     in_use::Current,
     interface::{QuotaLeft, Reason},
     state::{Removal, StateStore},
-    telemetry::{CutCause, FailureKind, Telemetry},
+    telemetry::{AddressAction, AddressPlace, CutCause, FailureKind, Telemetry},
     upstreams::{Failure, Group, InFlightRequest, Place, TppMark},
 };
 use http::{Version, response::Parts};

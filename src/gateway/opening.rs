@@ -9,7 +9,7 @@ use crate::{
         self, RequestId,
         trace::{TraceContext, TraceParent},
     },
-    telemetry::HttpFacts,
+    telemetry::{HttpFacts, HttpVersion},
 };
 use http::{Method, Version};
 use pingora::protocols::http::ServerSession as Session;
@@ -81,7 +81,7 @@ impl Opening {
             http: HttpFacts {
                 method: Some(method(&head.method)),
                 version: version(head.version),
-                tls: connection.map(ClientConnection::tls),
+                tls: connection.and_then(ClientConnection::tls),
                 caller: peer_of(session).map(|peer| peer.ip()),
                 ..HttpFacts::default()
             },
@@ -95,7 +95,7 @@ impl Opening {
             request_id: id,
             trace: ids.place(None),
             http: HttpFacts {
-                tls: connection.map(ClientConnection::tls),
+                tls: connection.and_then(ClientConnection::tls),
                 ..HttpFacts::default()
             },
         }
@@ -118,11 +118,11 @@ fn method(method: &Method) -> &'static str {
     }
 }
 
-fn version(version: Version) -> Option<&'static str> {
+fn version(version: Version) -> Option<HttpVersion> {
     match version {
-        Version::HTTP_10 => Some("1.0"),
-        Version::HTTP_11 => Some("1.1"),
-        Version::HTTP_2 => Some("2"),
+        Version::HTTP_10 => Some(HttpVersion::V1_0),
+        Version::HTTP_11 => Some(HttpVersion::V1_1),
+        Version::HTTP_2 => Some(HttpVersion::V2),
         _ => None,
     }
 }

@@ -10,7 +10,7 @@
 use crate::{
     clock::Stopwatch,
     interface::{Reason, Refusal},
-    telemetry::Telemetry,
+    telemetry::{Stranger, Telemetry},
 };
 use std::{
     sync::{
@@ -39,15 +39,6 @@ const SAMPLES: u32 = 5;
 /// 2^32 divided by the golden ratio: multiples of it, modulo 2^32, are spread evenly. Hence every part of a sequence of strangers has
 /// about the same share of served ones.
 const SPREAD: u32 = 0x9e37_79b9;
-
-/// A kind of stranger, for metrics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stranger {
-    /// A new connection, before its handshake.
-    Connection,
-    /// A request on a connection without a verified signature.
-    Request,
-}
 
 /// The share of strangers that are served.
 #[derive(Debug)]
@@ -83,10 +74,7 @@ impl Overload {
         let turn = self.turn.fetch_add(SPREAD, Ordering::Relaxed);
         let is_served = turn >> 16 < share;
         if !is_served {
-            self.telemetry.shed(match stranger {
-                Stranger::Connection => "connection",
-                Stranger::Request => "request",
-            });
+            self.telemetry.shed(stranger);
         }
         is_served
     }

@@ -24,7 +24,7 @@ use crate::{
     sca::{Links, ScaSettings},
     signing::{AssertionSettings, AssertionSigner},
     state::StateStore,
-    telemetry::{AccessLog, LAST_WITHIN, Telemetry, WrittenFolders},
+    telemetry::{AccessLog, FolderUse, LAST_WITHIN, Telemetry, UpgradeResult, WrittenFolders},
     upstreams::{Upkeep, Upstreams},
 };
 use pingora::{
@@ -95,7 +95,7 @@ pub fn serve(checked: Checked, startup: Startup) -> Result<(), StartFault> {
     let prepared = prepare(checked, Clock::System, inherited, Some(control))?;
     let telemetry = Arc::clone(&prepared.telemetry);
     if takes_over {
-        telemetry.upgraded("taken_over");
+        telemetry.upgraded(UpgradeResult::TakenOver);
     }
     let by_signal = BySignal::new(prepared.drain, telemetry, ends, prepared.sockets);
     prepared.server.run(RunArgs {
@@ -294,16 +294,16 @@ fn telemetry(fixed: &Fixed, source: Option<&Path>, clock: &Clock) -> Result<Tele
 fn written_folders(fixed: &Fixed) -> WrittenFolders {
     let mut folders = WrittenFolders::default();
     if fixed.state.postgres.is_none() {
-        folders = folders.with("state", private_file::folder_of(&fixed.state.file));
+        folders = folders.with(FolderUse::State, private_file::folder_of(&fixed.state.file));
     }
     if let Some(audit) = &fixed.audit {
-        folders = folders.with("audit", &audit.folder);
+        folders = folders.with(FolderUse::Audit, &audit.folder);
     }
     let log = &fixed.log;
     let access = log.access.then_some(&log.access_output);
     for output in access.into_iter().chain([&log.events_output]) {
         if let LogOutput::File(path) = output {
-            folders = folders.with("logs", private_file::folder_of(path));
+            folders = folders.with(FolderUse::Logs, private_file::folder_of(path));
         }
     }
     folders

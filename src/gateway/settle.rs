@@ -12,7 +12,7 @@ use crate::{
     clock::Timestamp,
     interface::{QuotaLeft, headers, path::AccountIds},
     state::{Bound, ConsentAccounts, Learned, LearnedContext, Removal, StateStore},
-    telemetry::Telemetry,
+    telemetry::{BindingSource, Telemetry},
 };
 use http::{HeaderMap, HeaderName, StatusCode, response::Parts};
 use jiff::fmt::temporal::DateTimeParser;
@@ -124,7 +124,7 @@ pub(super) async fn learn(
                 let learned = audit.event(Kind::Learned).with("tpp", who.tpp.as_str());
                 audit.record(learned.about(store.keys().psu(who.psu)));
             }
-            Ok(Bound::Elsewhere) => telemetry.psu_bound_elsewhere("learning"),
+            Ok(Bound::Elsewhere) => telemetry.psu_bound_elsewhere(BindingSource::Learning),
             // The core's word changes nothing of a PSU that is bound, or of which the bank took something back meanwhile.
             Ok(Bound::Unchanged | Bound::TakenOver | Bound::ConsentOutdated) => {}
             Err(fault) => tracing::warn!(%fault, "a PSU cannot be learned"),

@@ -4,43 +4,17 @@
 //! and the heading in the docs. Slugs never change.
 
 use super::Code;
+use portvakt_base::values;
 
-/// The side that has to act on a request that was not answered as asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// The TPP, or its PSU.
-    Caller,
-    /// The gateway, with its state and its sources of registers and revocation.
-    Gateway,
-    /// The core.
-    Core,
-}
-
-impl Side {
-    /// Every side, in the order of [`Side::index`].
-    pub const ALL: [Self; 3] = [Self::Caller, Self::Gateway, Self::Core];
-
-    /// The label of a metric.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Caller => "caller",
-            Self::Gateway => "gateway",
-            Self::Core => "core",
-        }
-    }
-
-    /// The side of a label.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|side| side.name() == name)
-    }
-
-    /// The index in [`Side::ALL`].
-    pub const fn index(self) -> usize {
-        match self {
-            Self::Caller => 0,
-            Self::Gateway => 1,
-            Self::Core => 2,
-        }
+values! {
+    /// The side that has to act on a request that was not answered as asked.
+    pub enum Side {
+        /// The TPP, or its PSU.
+        Caller = "caller",
+        /// The gateway, with its state and its sources of registers and revocation.
+        Gateway = "gateway",
+        /// The core.
+        Core = "core",
     }
 }
 

@@ -11,6 +11,7 @@ use super::{
     sink::LogFault,
     stream::{JsonLine, LineCounts, LineStream},
     subject::Subject,
+    values::{HttpVersion, TlsVersion},
 };
 use crate::{
     admission::{Check, ObservedFault, Outcome, Stage, Verdict},
@@ -195,8 +196,8 @@ impl Line {
             }
         }
         line.word(member!("method"), self.http.method);
-        line.word(member!("http"), self.http.version);
-        line.word(member!("tls"), self.http.tls);
+        line.word(member!("http"), self.http.version.map(HttpVersion::name));
+        line.word(member!("tls"), self.http.tls.map(TlsVersion::name));
     }
 
     /// Members that name the operation and the TPP.
@@ -258,21 +259,13 @@ impl JsonLine for Line {
     }
 
     fn append_to(&self, text: &mut Vec<u8>) {
-        let (outcome, reason) = match self.outcome {
-            Outcome::Forwarded(_) => ("forwarded", None),
-            Outcome::Answered => ("answered", None),
-            Outcome::Refused(reason) => ("refused", Some(reason)),
-            Outcome::Failed(reason) => ("failed", Some(reason)),
-            Outcome::Abandoned(_) => ("abandoned", None),
-            Outcome::Cut(_) => ("cut", None),
-        };
         let core_status = self.core.and_then(|core| core.status);
         let core_took = self.core.map(|core| microseconds(core.took));
         let mut line = Object::begin(text);
         self.write_ids(&mut line);
         self.write_subject(&mut line);
-        line.word(member!("outcome"), Some(outcome));
-        line.word(member!("reason"), reason.map(Reason::slug));
+        line.word(member!("outcome"), Some(self.outcome.kind().name()));
+        line.word(member!("reason"), self.outcome.reason().map(Reason::slug));
         if let Some(side) = self.outcome.at_fault() {
             line.word(member!("fault"), Some(side.name()));
         }
@@ -370,8 +363,8 @@ mod tests {
             http: HttpFacts {
                 caller: None,
                 method: Some("GET"),
-                version: Some("2"),
-                tls: Some("1.3"),
+                version: Some(HttpVersion::V2),
+                tls: Some(TlsVersion::V1_3),
                 received: Some(0),
                 sent: Some(7),
             },

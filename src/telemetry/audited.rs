@@ -60,19 +60,19 @@ impl Default for RefusalRecords {
 impl RefusalRecords {
     /// Records a finished request, if the audit is to have it.
     pub(super) fn record(&self, finished: &Finished<'_>, audit: &Audit) {
-        let (kind, reason) = match finished.outcome {
-            Outcome::Refused(reason) => (Kind::Refused, Some(reason)),
-            Outcome::Failed(reason) => (Kind::Failed, Some(reason)),
-            Outcome::Forwarded(_) | Outcome::Answered | Outcome::Abandoned(_) | Outcome::Cut(_) => {
-                (Kind::Outcome, None)
-            }
-        };
         if finished.is_audited {
-            audit.record(event(finished, audit, Kind::Outcome, reason));
+            audit.record(event(finished, audit, Kind::Outcome));
             return;
         }
+        let kind = match finished.outcome {
+            Outcome::Refused(_) => Kind::Refused,
+            Outcome::Failed(_) => Kind::Failed,
+            Outcome::Forwarded(_) | Outcome::Answered | Outcome::Abandoned(_) | Outcome::Cut(_) => {
+                return;
+            }
+        };
         // A refusal without a TPP's certificate proves nothing about anybody later, and such refusals would fill the disk.
-        if finished.record.shown_tpp().is_none() || reason.is_none() {
+        if finished.record.shown_tpp().is_none() {
             return;
         }
         let subject = finished.subject();
@@ -81,7 +81,7 @@ impl RefusalRecords {
             _ => &self.unverified,
         };
         if shares.take_in(audit.is_crowded(), subject) {
-            audit.record(event(finished, audit, kind, reason));
+            audit.record(event(finished, audit, kind));
         }
     }
 
@@ -119,16 +119,8 @@ impl RefusalRecords {
     }
 }
 
-fn event(finished: &Finished<'_>, audit: &Audit, kind: Kind, reason: Option<Reason>) -> AuditEvent {
+fn event(finished: &Finished<'_>, audit: &Audit, kind: Kind) -> AuditEvent {
     let record = finished.record;
-    let outcome = match finished.outcome {
-        Outcome::Forwarded(_) => "forwarded",
-        Outcome::Answered => "answered",
-        Outcome::Refused(_) => "refused",
-        Outcome::Failed(_) => "failed",
-        Outcome::Abandoned(_) => "abandoned",
-        Outcome::Cut(_) => "cut",
-    };
     let tpp = record.shown_tpp().map(TppId::as_str);
     let name = match finished.record.holds(Stage::Signature) {
         true => "tpp",
@@ -144,8 +136,8 @@ fn event(finished: &Finished<'_>, audit: &Audit, kind: Kind, reason: Option<Reas
         .with_some("request_id", finished.request_id.map(RequestId::as_str))
         .with_some("id", id)
         .with_some("trace_id", trace)
-        .with("outcome", outcome)
-        .with_some("reason", reason.map(Reason::slug))
+        .with("outcome", finished.outcome.kind().name())
+        .with_some("reason", finished.outcome.reason().map(Reason::slug))
         .with_some("operator", finished.operator)
         .with_some("status", finished.status)
         .with_some(

@@ -3,6 +3,7 @@
 use super::{
     samples::{Families, number},
     table,
+    values::FolderUse,
 };
 use rustix::fs::statvfs;
 use std::{
@@ -12,18 +13,18 @@ use std::{
 
 /// The folders that the gateway writes to, by what they are for.
 #[derive(Clone, Debug, Default)]
-pub struct WrittenFolders(BTreeMap<&'static str, Vec<PathBuf>>);
+pub struct WrittenFolders(BTreeMap<FolderUse, Vec<PathBuf>>);
 
 impl WrittenFolders {
-    /// Adds a folder for `state`, `audit` or `logs`. Of several for the same, the metric shows the one with the least free bytes.
+    /// Adds a folder. Of several with the same use, the metric shows the one with the least free bytes.
     #[must_use]
-    pub fn with(mut self, what: &'static str, folder: &Path) -> Self {
+    pub fn with(mut self, what: FolderUse, folder: &Path) -> Self {
         self.0.entry(what).or_default().push(folder.to_owned());
         self
     }
 
     /// The bytes that are free in the folders for each.
-    fn free(&self) -> impl Iterator<Item = (&'static str, u64)> {
+    fn free(&self) -> impl Iterator<Item = (FolderUse, u64)> {
         let folders = self.0.iter();
         folders.filter_map(|(what, folders)| {
             let free = folders.iter().filter_map(|folder| free(folder));
@@ -34,7 +35,7 @@ impl WrittenFolders {
 
 /// Adds the samples.
 pub(super) fn add(folders: &WrittenFolders, to: &mut Families) {
-    let samples = folders.free().map(|(what, free)| ([what], number(free)));
+    let samples = folders.free().map(|(what, free)| (what, number(free)));
     to.each(&table::DISK_FREE, samples);
 }
 
@@ -55,14 +56,15 @@ mod tests {
         let proc = Path::new("/proc");
         assert_eq!(free(proc), Some(0), "a file system without a disk");
         let folders = WrittenFolders::default()
-            .with("logs", folder.path())
-            .with("logs", proc)
-            .with("audit", &missing)
-            .with("state", folder.path());
+            .with(FolderUse::Logs, folder.path())
+            .with(FolderUse::Logs, proc)
+            .with(FolderUse::Audit, &missing)
+            .with(FolderUse::State, folder.path());
         let found: BTreeMap<_, _> = folders.free().collect();
-        assert_eq!(found.keys().collect::<Vec<_>>(), [&"logs", &"state"]);
-        assert_eq!(found["logs"], 0);
+        let uses: Vec<_> = found.keys().copied().collect();
+        assert_eq!(uses, [FolderUse::State, FolderUse::Logs]);
+        assert_eq!(found[&FolderUse::Logs], 0);
         let disk = statvfs(folder.path()).unwrap();
-        assert!(found["state"] <= disk.f_blocks * disk.f_frsize);
+        assert!(found[&FolderUse::State] <= disk.f_blocks * disk.f_frsize);
     }
 }

@@ -1,8 +1,8 @@
 //! docs/metrics.md, made from the table.
 
 use super::{
-    labels::{Label, Values},
-    table::{Kind, Metric, SECTIONS},
+    labels::Values,
+    table::{Kind, Row, SECTIONS},
 };
 use std::{env, fmt::Write, fs, path::Path};
 
@@ -35,7 +35,7 @@ fn markdown() -> String {
             "\n## {section}\n\n| metric | labels | meaning |\n|---|---|---|\n"
         );
         for metric in *metrics {
-            let labels: Vec<_> = metric.labels.iter().map(|label| described(label)).collect();
+            let labels: Vec<_> = metric.labels.iter().map(described).collect();
             let labels = labels.join("; ");
             let _ = writeln!(
                 text,
@@ -49,16 +49,15 @@ fn markdown() -> String {
     text
 }
 
-fn described(label: &Label) -> String {
-    let name = label.name;
-    match label.values {
+fn described((name, values): &(&str, Values)) -> String {
+    match values {
         Values::Closed(values) => format!("`{name}`: {}", values().join(", ")),
         Values::AtFirstUse(values) => format!("`{name}`*: {}", values().join(", ")),
         Values::Bounded(text) => format!("`{name}`*: {text}"),
     }
 }
 
-fn kind(metric: &Metric) -> String {
+fn kind(metric: &Row) -> String {
     match metric.kind {
         Kind::Counter => "counter".to_owned(),
         Kind::Gauge => "gauge".to_owned(),

@@ -1,9 +1,13 @@
 //! Metrics of the callers' connections, and of the way to the core.
 
-use super::values::{CutCause, FailureKind};
 use super::{
+    labels::{Cut, Done, Failure, Handshake, Place, Shed, Tls},
     registry::{Counters, Registrar},
     table,
+    values::{
+        AddressAction, AddressPlace, ConnectionUse, CutCause, FailureKind, HandshakeOutcome,
+        Stranger, TlsVersion,
+    },
 };
 use prometheus::{IntCounter, IntGauge};
 
@@ -12,17 +16,17 @@ use prometheus::{IntCounter, IntGauge};
 pub(super) struct EdgeMetrics {
     pub(super) connections: IntGauge,
     pub(super) turned_away: IntCounter,
-    handshakes: Counters,
-    cuts: Counters,
-    shed: Counters,
+    handshakes: Counters<(Handshake, Tls)>,
+    cuts: Counters<Cut>,
+    shed: Counters<Shed>,
     pub(super) upstream_in_flight: IntGauge,
     read_ahead: IntGauge,
     pub(super) upstream_idle: IntGauge,
     /// Connections that are new, and those from the pool.
     connected: [IntCounter; 2],
-    upstream_failures: Counters,
+    upstream_failures: Counters<Failure>,
     pub(super) ejections: IntCounter,
-    inner_addresses: Counters,
+    inner_addresses: Counters<(Place, Done)>,
 }
 
 impl EdgeMetrics {
@@ -37,23 +41,23 @@ impl EdgeMetrics {
             upstream_in_flight: registrar.gauge(&table::UPSTREAM_IN_FLIGHT),
             read_ahead: registrar.gauge(&table::READ_AHEAD),
             upstream_idle: registrar.gauge(&table::UPSTREAM_IDLE),
-            connected: ["new", "reused"].map(|kind| connected.of(&[kind])),
+            connected: [ConnectionUse::New, ConnectionUse::Reused].map(|kind| connected.of(kind)),
             upstream_failures: registrar.counters(&table::UPSTREAM_FAILURES),
             ejections: registrar.counter(&table::EJECTIONS),
             inner_addresses: registrar.counters(&table::INNER_ADDRESSES),
         }
     }
 
-    pub(super) fn handshake(&self, outcome: &str, version: &str) {
-        self.handshakes.of(&[outcome, version]).inc();
+    pub(super) fn handshake(&self, outcome: HandshakeOutcome, version: Option<TlsVersion>) {
+        self.handshakes.of((outcome, version)).inc();
     }
 
     pub(super) fn cut(&self, cause: CutCause) {
-        self.cuts.of(&[cause.name()]).inc();
+        self.cuts.of(cause).inc();
     }
 
-    pub(super) fn shed(&self, who: &str) {
-        self.shed.of(&[who]).inc();
+    pub(super) fn shed(&self, who: Stranger) {
+        self.shed.of(who).inc();
     }
 
     pub(super) fn read_ahead(&self, bytes: usize) {
@@ -73,10 +77,10 @@ impl EdgeMetrics {
     }
 
     pub(super) fn upstream_failed(&self, kind: FailureKind) {
-        self.upstream_failures.of(&[kind.name()]).inc();
+        self.upstream_failures.of(kind).inc();
     }
 
-    pub(super) fn inner_address(&self, place: &str, done: &str) {
-        self.inner_addresses.of(&[place, done]).inc();
+    pub(super) fn inner_address(&self, place: AddressPlace, done: AddressAction) {
+        self.inner_addresses.of((place, done)).inc();
     }
 }

@@ -2,9 +2,11 @@
 
 use super::{
     facts::Finished,
+    labels::{BoundBy, Upgrade},
     registry::{Counters, Registrar},
     samples::{Families, number},
     table,
+    values::{BindingSource, QuotaEvent, ScaEvent, UpgradeResult},
 };
 use crate::{admission::Outcome, interface::Reason};
 use moka::sync::Cache;
@@ -13,9 +15,6 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
-
-/// The events of an SCA that the control listener reports. Links are counted where they are made.
-const REPORTED: [&str; 4] = ["started", "completed", "failed", "expired"];
 
 /// The links that are remembered as read, and for how long: longer than a link is valid by default.
 const LINKS: u64 = 10_000;
@@ -27,21 +26,21 @@ pub(super) struct EventMetrics {
     taken: IntCounter,
     refused: IntCounter,
     given_back: IntCounter,
-    /// In the order of [`REPORTED`].
-    sca: [AtomicU64; REPORTED.len()],
+    /// By event. Links are counted where they are made.
+    sca: [AtomicU64; ScaEvent::ALL.len()],
     /// The links that the bank's page has read, by the ids of their tokens: a page may read a link again.
     read: Cache<[u8; 16], ()>,
-    bound_elsewhere: Counters,
-    upgrades: Counters,
+    bound_elsewhere: Counters<BoundBy>,
+    upgrades: Counters<Upgrade>,
 }
 
 impl EventMetrics {
     pub(super) fn new(registrar: &Registrar) -> Self {
         let quota = registrar.counters(&table::QUOTA_CALLS);
         Self {
-            taken: quota.of(&["taken"]),
-            refused: quota.of(&["refused"]),
-            given_back: quota.of(&["given_back"]),
+            taken: quota.of(QuotaEvent::Taken),
+            refused: quota.of(QuotaEvent::Refused),
+            given_back: quota.of(QuotaEvent::GivenBack),
             sca: Default::default(),
             read: Cache::builder()
                 .max_capacity(LINKS)
@@ -66,9 +65,8 @@ impl EventMetrics {
         self.given_back.inc();
     }
 
-    pub(super) fn sca(&self, event: &str) {
-        let counted = REPORTED.iter().zip(&self.sca);
-        for (_, count) in counted.filter(|(reported, _)| **reported == event) {
+    pub(super) fn sca(&self, event: ScaEvent) {
+        if let Some(count) = self.sca.get(event.index()) {
             count.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -76,26 +74,25 @@ impl EventMetrics {
     /// Counts an SCA as started when its link is read for the first time.
     pub(super) fn sca_read(&self, token: [u8; 16]) {
         if self.read.entry(token).or_insert(()).is_fresh() {
-            self.sca("started");
+            self.sca(ScaEvent::Started);
         }
     }
 
-    pub(super) fn bound_elsewhere(&self, by: &str) {
-        self.bound_elsewhere.of(&[by]).inc();
+    pub(super) fn bound_elsewhere(&self, by: BindingSource) {
+        self.bound_elsewhere.of(by).inc();
     }
 
-    pub(super) fn upgraded(&self, result: &str) {
-        self.upgrades.of(&[result]).inc();
+    pub(super) fn upgraded(&self, result: UpgradeResult) {
+        self.upgrades.of(result).inc();
     }
 
     /// Adds the samples of SCAs; `links` is the number of links that were made.
     pub(super) fn add(&self, links: u64, to: &mut Families) {
-        let reported = self.sca.iter().map(|count| count.load(Ordering::Relaxed));
-        let reported = REPORTED.into_iter().zip(reported);
-        let all = std::iter::once(("link", links)).chain(reported);
-        to.each(
-            &table::SCA_EVENTS,
-            all.map(|(event, count)| ([event], number(count))),
-        );
+        let counted = ScaEvent::ALL.iter().zip(&self.sca);
+        let all = counted.map(|(event, count)| match event {
+            ScaEvent::Link => (*event, number(links)),
+            _ => (*event, number(count.load(Ordering::Relaxed))),
+        });
+        to.each(&table::SCA_EVENTS, all);
     }
 }

@@ -1,6 +1,9 @@
 //! The facts that telemetry takes: of a request that has ended, of the configuration in use, and of the gateway at a scrape.
 
-use super::subject::Subject;
+use super::{
+    subject::Subject,
+    values::{CertificateUse, Degradation, HttpVersion, ReadinessCondition, TlsVersion},
+};
 use crate::{
     admission::{ObservableCheck, Outcome, Record},
     clock::{LogTime, Timestamp},
@@ -62,12 +65,12 @@ impl Finished<'_> {
 pub struct HttpFacts {
     /// The method; `other` for one that no standard defines, because a caller chooses its letters.
     pub method: Option<&'static str>,
-    /// The version of HTTP: `1.0`, `1.1` or `2`.
-    pub version: Option<&'static str>,
+    /// The version of HTTP.
+    pub version: Option<HttpVersion>,
     /// The caller's address, by which evidence is shared out (FWD-8). No log has it.
     pub caller: Option<IpAddr>,
-    /// The version of TLS: `1.2` or `1.3`.
-    pub tls: Option<&'static str>,
+    /// The version of TLS.
+    pub tls: Option<TlsVersion>,
     /// The number of bytes of the request's body that were read.
     pub received: Option<u64>,
     /// The number of bytes of the answer's body that were sent.
@@ -91,9 +94,9 @@ pub struct Scrape<'a> {
     /// The counters of the store.
     pub state: Counters,
     /// Each condition of readiness, and whether it fails.
-    pub not_ready: Vec<(&'static str, bool)>,
+    pub not_ready: Vec<(ReadinessCondition, bool)>,
     /// Each fault with which requests are served nevertheless, and whether there is one.
-    pub degraded: Vec<(&'static str, bool)>,
+    pub degraded: Vec<(Degradation, bool)>,
     /// The configuration in use.
     pub configuration: ConfigurationFacts<'a>,
 }
@@ -106,7 +109,7 @@ pub struct ConfigurationFacts<'a> {
     /// When the configuration was taken into use.
     pub since: Timestamp,
     /// Ends of validity: of each kind of certificate, the one that ends first.
-    pub ends: Vec<(&'static str, Timestamp)>,
+    pub ends: Vec<(CertificateUse, Timestamp)>,
     /// The certificates of TPPs by which a signature has verified.
     pub seen: VerifiedCertificates,
     /// The registers; `None` if they are not checked.

@@ -6,12 +6,13 @@
 use super::{
     facts::{CoreTook, Finished},
     histogram::{Histogram, Histograms},
-    labels::{CLASSES, NONE, OTHER, OUTCOMES, SIDES},
+    labels::{self, NONE, OTHER},
     registry::{Counters, Registrar},
     table,
+    values::StatusClass,
 };
 use crate::{
-    admission::Outcome,
+    admission::{Outcome, OutcomeKind},
     interface::{
         Reason, Side,
         operations::{Catalogue, Operation},
@@ -34,13 +35,18 @@ pub(super) struct Outcomes(Arc<ByOperation>);
 
 #[derive(Debug)]
 struct ByOperation {
-    requests: Counters,
-    answers: Counters,
-    refusals: Counters,
+    requests: Counters<(
+        labels::Operation,
+        labels::Outcome,
+        labels::Status,
+        labels::Fault,
+    )>,
+    answers: Counters<(labels::Group, labels::Fault)>,
+    refusals: Counters<(labels::Operation, labels::Reason, labels::Fault)>,
     pairs: Mutex<HashSet<(String, Reason)>>,
-    seconds: Histograms,
-    upstream_seconds: Histograms,
-    upstream_responses: Counters,
+    seconds: Histograms<labels::Operation>,
+    upstream_seconds: Histograms<labels::Group>,
+    upstream_responses: Counters<(labels::Group, labels::CoreStatus)>,
 }
 
 impl Outcomes {
@@ -79,11 +85,12 @@ impl Outcomes {
 
     /// Counts a request that the HTTP layer refused by itself, without an answer of the gateway (ERR-8).
     pub(super) fn refused_by_http(&self, reason: Reason) {
-        let side = side_name(Some(reason.at_fault()));
-        self.0.requests.of(&[NONE, "refused", NONE, side]).inc();
-        self.0.answers.of(&[NONE, side]).inc();
+        let side = Some(reason.at_fault());
+        let labels = (NONE, OutcomeKind::Refused, None, side);
+        self.0.requests.of(labels).inc();
+        self.0.answers.of((NONE, side)).inc();
         self.0.refusal(NONE, reason).inc();
-        self.0.seconds.of(&[NONE]).observe(Duration::ZERO);
+        self.0.seconds.of(NONE).observe(Duration::ZERO);
     }
 
     fn operation(&self, label: &str, group: Arc<GroupHandles>) -> OperationHandles {
@@ -91,7 +98,7 @@ impl Outcomes {
             label: label.to_owned(),
             families: Arc::clone(&self.0),
             requests: cells(
-                OUTCOMES
+                OutcomeKind::ALL
                     .len()
                     .saturating_mul(STATUSES)
                     .saturating_mul(RESULTS),
@@ -110,8 +117,8 @@ impl ByOperation {
         let pair = (operation.to_owned(), reason);
         let own = pairs.contains(&pair) || pairs.len() < MOST_PAIRS && pairs.insert(pair);
         let operation = if own { operation } else { OTHER };
-        let side = side_name(Some(reason.at_fault()));
-        self.refusals.of(&[operation, reason.slug(), side])
+        let side = Some(reason.at_fault());
+        self.refusals.of((operation, reason, side))
     }
 }
 
@@ -146,10 +153,10 @@ struct GroupHandles {
 }
 
 /// The number of classes of a status, and one for none.
-const STATUSES: usize = CLASSES.len() + 1;
+const STATUSES: usize = StatusClass::ALL.len() + 1;
 
 /// The number of sides, and one for none.
-const RESULTS: usize = SIDES.len() + 1;
+const RESULTS: usize = Side::ALL.len() + 1;
 
 impl Handles {
     pub(super) fn count(&self, finished: &Finished<'_>) {
@@ -171,10 +178,9 @@ impl OperationHandles {
 
     fn count_outcome(&self, outcome: Outcome, status: Option<u16>) {
         let side = outcome.at_fault();
-        let (outcome, reason) = index(outcome);
-        self.count_request(outcome, status, side);
+        self.count_request(outcome.kind(), status, side);
         self.group.count_answer(side);
-        if let Some(reason) = reason
+        if let Some(reason) = outcome.reason()
             && let Some(counter) = self.refusals.get(reason.index())
         {
             counter
@@ -185,26 +191,24 @@ impl OperationHandles {
 
     fn count_times(&self, took: Duration, core: Option<CoreTook>) {
         self.seconds
-            .get_or_init(|| self.families.seconds.of(&[self.label.as_str()]))
+            .get_or_init(|| self.families.seconds.of(&self.label))
             .observe(took);
         if let Some(core) = core {
             self.group.count(&self.families, core);
         }
     }
 
-    fn count_request(&self, outcome: usize, status: Option<u16>, side: Option<Side>) {
-        let class = status.and_then(class);
+    fn count_request(&self, outcome: OutcomeKind, status: Option<u16>, side: Option<Side>) {
+        let class = status.and_then(StatusClass::of);
         let index = outcome
+            .index()
             .saturating_mul(STATUSES)
-            .saturating_add(class.unwrap_or(CLASSES.len()))
+            .saturating_add(class.map_or(StatusClass::ALL.len(), StatusClass::index))
             .saturating_mul(RESULTS)
             .saturating_add(side_index(side));
         let counter = || {
-            let outcome = OUTCOMES.get(outcome).copied().unwrap_or_default();
-            let class = class.and_then(|class| CLASSES.get(class));
-            let status = class.copied().unwrap_or(NONE);
-            let labels = [self.label.as_str(), outcome, status, side_name(side)];
-            self.families.requests.of(&labels)
+            let labels = (self.label.as_str(), outcome, class, side);
+            self.families.requests.of(labels)
         };
         if let Some(known) = self.requests.get(index) {
             known.get_or_init(counter).inc();
@@ -214,20 +218,27 @@ impl OperationHandles {
 
 impl GroupHandles {
     fn new(label: &str, families: &ByOperation) -> Self {
-        let sides = [SIDES[0], SIDES[1], SIDES[2], NONE];
+        let sides = [
+            Some(Side::Caller),
+            Some(Side::Gateway),
+            Some(Side::Core),
+            None,
+        ];
         Self {
             label: label.to_owned(),
-            answers: sides.map(|side| families.answers.of(&[label, side])),
+            answers: sides.map(|side| families.answers.of((label, side))),
             seconds: OnceLock::new(),
-            responses: cells(CLASSES.len()),
+            responses: cells(StatusClass::ALL.len()),
         }
     }
 
     /// Begins the series of the core, but for informational answers, which are not counted.
     fn begin_core(&self, families: &ByOperation) {
         self.seconds(families);
-        for index in 1..CLASSES.len() {
-            self.responses(index, families);
+        for class in StatusClass::ALL {
+            if *class != StatusClass::Informational {
+                self.responses(*class, families);
+            }
         }
     }
 
@@ -239,7 +250,7 @@ impl GroupHandles {
 
     fn count(&self, families: &ByOperation, core: CoreTook) {
         self.seconds(families).observe(core.took);
-        let class = core.status.and_then(class);
+        let class = core.status.and_then(StatusClass::of);
         let counter = class.and_then(|class| self.responses(class, families));
         if let Some(counter) = counter {
             counter.inc();
@@ -248,42 +259,20 @@ impl GroupHandles {
 
     fn seconds(&self, families: &ByOperation) -> &Histogram {
         self.seconds
-            .get_or_init(|| families.upstream_seconds.of(&[self.label.as_str()]))
+            .get_or_init(|| families.upstream_seconds.of(&self.label))
     }
 
     /// The counter of a class of the core's status.
-    fn responses(&self, index: usize, families: &ByOperation) -> Option<&IntCounter> {
-        let (known, class) = (self.responses.get(index)?, CLASSES.get(index)?);
-        let labels = [self.label.as_str(), class];
-        Some(known.get_or_init(|| families.upstream_responses.of(&labels)))
+    fn responses(&self, class: StatusClass, families: &ByOperation) -> Option<&IntCounter> {
+        let known = self.responses.get(class.index())?;
+        let labels = (self.label.as_str(), class);
+        Some(known.get_or_init(|| families.upstream_responses.of(labels)))
     }
-}
-
-/// The index of an outcome in [`OUTCOMES`], and its reason.
-const fn index(outcome: Outcome) -> (usize, Option<Reason>) {
-    match outcome {
-        Outcome::Forwarded(_) => (0, None),
-        Outcome::Answered => (1, None),
-        Outcome::Refused(reason) => (2, Some(reason)),
-        Outcome::Failed(reason) => (3, Some(reason)),
-        Outcome::Abandoned(_) => (4, None),
-        Outcome::Cut(_) => (5, None),
-    }
-}
-
-/// The index of a status in [`CLASSES`].
-fn class(status: u16) -> Option<usize> {
-    let class = usize::from(status).checked_div(100)?.checked_sub(1)?;
-    (class < CLASSES.len()).then_some(class)
 }
 
 /// The index of a side, or of none after all of them.
 fn side_index(side: Option<Side>) -> usize {
-    side.map_or(SIDES.len(), Side::index)
-}
-
-fn side_name(side: Option<Side>) -> &'static str {
-    side.map_or(NONE, Side::name)
+    side.map_or(Side::ALL.len(), Side::index)
 }
 
 fn cells<T>(count: usize) -> Vec<OnceLock<T>> {
@@ -404,7 +393,7 @@ mod tests {
             let ends = ends(has_operation);
             let reasons = ends
                 .iter()
-                .filter(|(outcome, _)| index(*outcome).1.is_some());
+                .filter(|(outcome, _)| outcome.reason().is_some());
             u64::try_from(reasons.count()).unwrap()
         };
         let operations = u64::try_from(catalogue.operations().len()).unwrap();

@@ -4,8 +4,9 @@
 //! convert to floating point numbers and keep a second set of buckets. A scrape may read a bucket and not yet the sum.
 
 use super::{
+    labels::LabelSet,
     samples::{distribution, family, labels},
-    table::{Kind, Metric},
+    table::{Kind, Row},
 };
 use prometheus::{
     Error,
@@ -14,6 +15,7 @@ use prometheus::{
 };
 use std::{
     collections::HashMap,
+    marker::PhantomData,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -23,32 +25,38 @@ use std::{
 
 /// A histogram of durations with labels.
 #[derive(Clone, Debug)]
-pub(super) struct Histograms(Arc<Inner>);
+pub(super) struct Histograms<L>(Arc<Inner>, PhantomData<fn() -> L>);
 
 #[derive(Debug)]
 struct Inner {
-    metric: &'static Metric,
+    row: &'static Row,
     description: Desc,
     by_labels: Mutex<Vec<(Vec<String>, Arc<Histogram>)>>,
 }
 
-impl Histograms {
+impl<L: LabelSet> Histograms<L> {
     /// A histogram without a series. The registrar makes them.
     ///
     /// # Errors
     /// The name or a label is not valid.
-    pub(super) fn new(metric: &'static Metric) -> Result<Self, Error> {
-        let names = metric.labels.iter().map(|label| label.name.to_owned());
-        let (name, help) = (metric.name.to_owned(), metric.help.to_owned());
-        Ok(Self(Arc::new(Inner {
-            metric,
+    pub(super) fn new(row: &'static Row) -> Result<Self, Error> {
+        let names = row.labels.iter().map(|(name, _)| (*name).to_owned());
+        let (name, help) = (row.name.to_owned(), row.help.to_owned());
+        let inner = Inner {
+            row,
             description: Desc::new(name, help, names.collect(), HashMap::new())?,
             by_labels: Mutex::default(),
-        })))
+        };
+        Ok(Self(Arc::new(inner), PhantomData))
     }
 
     /// The histogram of these values, in the order of the labels.
-    pub(super) fn of(&self, values: &[&str]) -> Arc<Histogram> {
+    pub(super) fn of(&self, values: L::Values<'_>) -> Arc<Histogram> {
+        self.of_texts(L::texts(values).as_ref())
+    }
+
+    /// The histogram of these texts, one for each label.
+    pub(super) fn of_texts(&self, values: &[&str]) -> Arc<Histogram> {
         let mut known = self
             .0
             .by_labels
@@ -57,36 +65,36 @@ impl Histograms {
         if let Some((_, histogram)) = known.iter().find(|(known, _)| known == values) {
             return Arc::clone(histogram);
         }
-        let histogram = Arc::new(Histogram::new(self.0.metric.kind));
+        let histogram = Arc::new(Histogram::new(self.0.row.kind));
         let values = values.iter().map(|value| (*value).to_owned()).collect();
         known.push((values, Arc::clone(&histogram)));
         histogram
     }
 }
 
-impl Collector for Histograms {
+impl<L: LabelSet> Collector for Histograms<L> {
     fn desc(&self) -> Vec<&Desc> {
         vec![&self.0.description]
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
-        let metric = self.0.metric;
+        let row = self.0.row;
         let known = self
             .0
             .by_labels
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let samples = known.iter().map(|(values, histogram)| {
-            let mut sample = Sample::from_label(labels(metric, values));
+            let mut sample = Sample::from_label(labels(row, values));
             let counts = histogram
                 .counts
                 .iter()
                 .map(|count| count.load(Ordering::Relaxed));
             let sum = Duration::from_nanos(histogram.sum.load(Ordering::Relaxed));
-            sample.set_histogram(distribution(metric, counts, sum.as_secs_f64()));
+            sample.set_histogram(distribution(row, counts, sum.as_secs_f64()));
             sample
         });
-        vec![family(metric, samples.collect())]
+        vec![family(row, samples.collect())]
     }
 }
 
@@ -138,12 +146,13 @@ fn nanoseconds(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::telemetry::{registry::Registrar, table};
+    use crate::telemetry::{registry::Registrar, table, values::ClockDirection};
 
     #[test]
     fn a_bound_belongs_to_its_bucket() {
         let registrar = Registrar::default();
-        let skew = registrar.histograms(&table::CLOCK_SKEW).of(&["ahead"]);
+        let skew = registrar.histograms(&table::CLOCK_SKEW);
+        let skew = skew.of(ClockDirection::Ahead);
         for seconds in [0, 1, 2, 300, 301] {
             skew.observe(Duration::from_secs(seconds));
         }

@@ -1,39 +1,44 @@
 //! The labels of metrics, and their values.
 //!
-//! Invariant: the values are a closed set, or the description says what bounds them.
+//! Invariant: the values are a closed set, or the description says what bounds them. A label is a type, and a metric takes the values of
+//! the types of its labels only ([`LabelSet`]): a value outside the set, or of another label, does not compile.
 
-use super::values::{CutCause, FailureKind};
-use crate::{
-    admission::{ObservableCheck, Stage},
-    interface::headers::accept_fix,
-    trust::{CertificateSource, Tolerated, revocation::Counters as RevocationCounters},
+use super::values::{
+    AddressAction, AddressPlace, BindingSource, CertificateUse, ClockDirection, ConnectionUse,
+    CutCause, Degradation, FailureKind, FolderUse, HandshakeOutcome, LineResult, Proves,
+    QuotaEvent, ReadinessCondition, ReloadResult, ScaEvent, StateTable, StatusClass, Stranger,
+    TlsVersion, UpgradeResult,
 };
+use crate::{
+    admission::{ObservableCheck, OutcomeKind, Stage},
+    interface::{self, Side, headers::accept_fix, operations},
+    trust::{CertificateSource, Tolerated, revocation::FetchResult},
+};
+use std::fmt::Debug;
 
 /// A label.
-#[derive(Debug)]
-pub(super) struct Label {
+pub(super) trait Label: Clone + Debug + 'static {
+    /// A value.
+    type Value<'a>;
     /// The name.
-    pub(super) name: &'static str,
-    /// The values.
-    pub(super) values: Values,
-}
+    const NAME: &'static str;
+    /// All values.
+    const VALUES: Values;
 
-impl Label {
-    /// Whether this may be its value.
-    pub(super) fn allows(&self, value: &str) -> bool {
-        match self.values {
-            Values::Closed(values) | Values::AtFirstUse(values) => values().contains(&value),
-            Values::Bounded(_) => true,
-        }
-    }
+    /// The text of a value.
+    fn text<'a>(value: Self::Value<'a>) -> &'a str;
 }
 
 /// The values of a label.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Values {
     /// A closed set: a series for each value exists from the start, so that its first increase is seen.
     Closed(fn() -> Vec<&'static str>),
     /// A closed set, of which series appear with their first sample.
+    #[cfg_attr(
+        not(test),
+        allow(dead_code, reason = "a test makes the document of it")
+    )]
     AtFirstUse(fn() -> Vec<&'static str>),
     /// A bounded set, as described.
     #[cfg_attr(
@@ -43,80 +48,153 @@ pub(super) enum Values {
     Bounded(&'static str),
 }
 
+/// The labels of a metric: none, one, or several as a tuple, in their order.
+pub(super) trait LabelSet: Clone + Debug + 'static {
+    /// A value of each.
+    type Values<'a>;
+    /// Their texts.
+    type Texts<'a>: AsRef<[&'a str]>;
+    /// The name and the values of each.
+    const LABELS: &'static [(&'static str, Values)];
+
+    /// The texts of values.
+    fn texts<'a>(values: Self::Values<'a>) -> Self::Texts<'a>;
+}
+
+impl<L: Label> LabelSet for L {
+    type Values<'a> = L::Value<'a>;
+    type Texts<'a> = [&'a str; 1];
+    const LABELS: &'static [(&'static str, Values)] = &[(L::NAME, L::VALUES)];
+
+    fn texts<'a>(value: L::Value<'a>) -> [&'a str; 1] {
+        [L::text(value)]
+    }
+}
+
+macro_rules! label_sets {
+    ($($count:literal: $($label:ident $value:ident)*;)+) => {
+        $(impl<$($label: Label),*> LabelSet for ($($label,)*) {
+            type Values<'a> = ($($label::Value<'a>,)*);
+            type Texts<'a> = [&'a str; $count];
+            const LABELS: &'static [(&'static str, Values)] = &[$(($label::NAME, $label::VALUES)),*];
+
+            fn texts<'a>(($($value,)*): Self::Values<'a>) -> [&'a str; $count] {
+                [$($label::text($value)),*]
+            }
+        })+
+    };
+}
+
+label_sets! {
+    0: ;
+    2: A a B b;
+    3: A a B b C c;
+    4: A a B b C c D d;
+}
+
 /// The label of a request that matched no operation, of a status that was not sent, and of no fault.
 pub(super) const NONE: &str = "none";
 
 /// The label of everything beyond a bound.
 pub(super) const OTHER: &str = "other";
 
-/// The outcomes of a request.
-pub(super) const OUTCOMES: [&str; 6] = [
-    "forwarded",
-    "answered",
-    "refused",
-    "failed",
-    "abandoned",
-    "cut",
-];
-
-/// The classes of a status, from 100.
-pub(super) const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
-
-/// The sides that have to act, beside [`NONE`].
-pub(super) const SIDES: [&str; 3] = ["caller", "gateway", "core"];
-
 macro_rules! labels {
-    ($($id:ident = $name:literal $kind:ident($values:expr);)+) => {
-        $(pub(super) static $id: Label = Label { name: $name, values: Values::$kind($values) };)+
+    ($($id:ident = $name:literal $kind:ident $of:tt;)+) => {
+        $(
+            #[derive(Clone, Debug)]
+            pub(super) enum $id {}
+
+            impl Label for $id {
+                const NAME: &'static str = $name;
+                labels! { @$kind $of }
+            }
+        )+
+    };
+    // Every value of an enum.
+    (@Closed ($type:ty)) => { labels! { @Closed ($type, <$type>::ALL.iter().copied(), <$type>::name) } };
+    (@AtFirstUse ($type:ty)) => { labels! { @AtFirstUse ($type, <$type>::ALL.iter().copied(), <$type>::name) } };
+    // The same, and none of them.
+    (@OrNone ($type:ty)) => {
+        labels! {
+            @AtFirstUse (
+                Option<$type>,
+                <$type>::ALL.iter().copied().map(Some).chain([None]),
+                |value: Option<$type>| value.map_or(NONE, <$type>::name)
+            )
+        }
+    };
+    (@Bounded ($bound:literal)) => {
+        type Value<'a> = &'a str;
+        const VALUES: Values = Values::Bounded($bound);
+
+        fn text<'a>(value: Self::Value<'a>) -> &'a str {
+            value
+        }
+    };
+    (@Bounded ($type:ty, $text:expr, $bound:literal)) => {
+        labels! { @of $type, $text, Values::Bounded($bound) }
+    };
+    (@$kind:ident ($type:ty, $all:expr, $text:expr)) => {
+        labels! { @of $type, $text, Values::$kind(|| $all.map($text).collect()) }
+    };
+    (@of $type:ty, $text:expr, $values:expr) => {
+        type Value<'a> = $type;
+        const VALUES: Values = $values;
+
+        fn text<'a>(value: $type) -> &'a str {
+            let text: fn($type) -> &'static str = $text;
+            text(value)
+        }
     };
 }
 
 labels! {
-    OPERATION = "operation" Bounded("an operation of the catalogue, `none` for an unknown path and for a request that was refused before its path was read, or `other` beyond a bound");
-    GROUP = "group" Bounded("a group of operations, or `none`");
-    OUTCOME = "outcome" AtFirstUse(|| OUTCOMES.to_vec());
-    STATUS = "status" AtFirstUse(|| CLASSES.into_iter().chain([NONE]).collect());
-    CORE_STATUS = "status" AtFirstUse(|| CLASSES.to_vec());
-    SIDE = "fault" AtFirstUse(|| SIDES.into_iter().chain([NONE]).collect());
-    REASON = "reason" Bounded("a reason of [refusals.md](refusals.md)");
-    CHECK = "check" Closed(|| Stage::timed().map(Stage::name).collect());
-    OBSERVED_CHECK = "check" AtFirstUse(|| ObservableCheck::ALL.iter().map(|check| check.name()).collect());
-    PROVES = "proves" Closed(|| vec!["identity", "other"]);
-    DIRECTION = "direction" Closed(|| vec!["ahead", "behind"]);
-    TOLERATED = "fault" Closed(|| Tolerated::ALL.iter().map(|fault| fault.name()).collect());
-    FIX = "fix" Closed(|| accept_fix::TABLE.iter().map(|fix| fix.name).collect());
-    TPP = "tpp" Bounded("the first TPPs that it counted whose signature verified: 100 for all requests, 40 for faults, 200 certificates; then `other`");
-    HANDSHAKE = "outcome" AtFirstUse(|| vec!["done", "resumed", "failed", "too_slow", "bad_proxy_header"]);
-    VERSION = "version" AtFirstUse(|| vec!["1.2", "1.3", NONE]);
-    CUT = "cause" Closed(|| CutCause::ALL.iter().map(|cause| cause.name()).collect());
-    SHED_WHO = "who" Closed(|| vec!["connection", "request"]);
-    FAILURE = "kind" Closed(|| FailureKind::ALL.iter().map(|kind| kind.name()).collect());
-    UPSTREAM = "upstream" Bounded("a group of endpoints of the configuration, or `other`");
-    ENDPOINT = "endpoint" Bounded("one of the first 4 endpoints of the configuration, or `other` for the rest");
-    USE = "kind" Closed(|| vec!["new", "reused"]);
-    PLACE = "place" AtFirstUse(|| vec!["location", "content-location", "link", "other", "body"]);
-    DONE = "done" AtFirstUse(|| vec!["made-relative", "removed", "passed"]);
-    CACHE = "cache" Closed(|| CertificateSource::ALL.iter().map(|source| source.name()).collect());
-    ENDS = "of" AtFirstUse(|| vec![
-        "listener", "listener_ocsp", "response_signing", "control", "control_ca", "upstream", "upstream_ca",
-        "anchor", "intermediate", "client_anchor",
-    ]);
-    SERIAL = "serial" Bounded("the serial number in hexadecimal");
-    FETCH = "result" Closed(|| RevocationCounters::RESULTS.to_vec());
-    ISSUER = "issuer" Bounded("the name of the CA");
-    SOURCE = "from" Bounded("an address, or `file`");
-    QUOTA = "event" Closed(|| vec!["taken", "refused", "given_back"]);
-    SCA = "event" Closed(|| vec!["link", "started", "completed", "failed", "expired"]);
-    BY = "by" Closed(|| vec!["completion", "bind", "learning"]);
-    KEY = "key" Bounded("the id of a key");
-    TABLE = "table" AtFirstUse(|| vec!["psu", "quota", "page", "request", "token", "block"]);
-    CAUSE = "cause" Closed(|| vec!["stopping", "listener", "state", "sca", "upstreams", "audit"]);
-    DEGRADATION = "cause" Closed(|| vec!["access_log", "event_log", "audit"]);
-    RELOAD = "result" Closed(|| vec!["taken", "refused"]);
-    UPGRADE = "result" Closed(|| vec!["taken_over", "failed"]);
-    LINES = "result" Closed(|| vec!["written", "dropped", "failed"]);
-    FOLDER = "folder" AtFirstUse(|| vec!["state", "audit", "logs"]);
-    BUILD = "version" Bounded("the version of the program");
-    COMMIT = "commit" Bounded("the commit, or `not recorded`");
-    ENVIRONMENT = "environment" AtFirstUse(|| vec!["sandbox", "production"]);
+    Operation = "operation" Bounded("an operation of the catalogue, `none` for an unknown path and for a request that was refused before its path was read, or `other` beyond a bound");
+    Group = "group" Bounded("a group of operations, or `none`");
+    Outcome = "outcome" AtFirstUse(OutcomeKind);
+    Status = "status" OrNone(StatusClass);
+    CoreStatus = "status" AtFirstUse(StatusClass);
+    Fault = "fault" OrNone(Side);
+    Reason = "reason" Bounded(interface::Reason, interface::Reason::slug, "a reason of [refusals.md](refusals.md)");
+    TimedCheck = "check" Closed(Stage, Stage::timed(), Stage::name);
+    ObservedCheck = "check" AtFirstUse(ObservableCheck);
+    Proven = "proves" Closed(Proves);
+    Direction = "direction" Closed(ClockDirection);
+    ToleratedFault = "fault" Closed(Tolerated);
+    Fix = "fix" Closed(&'static accept_fix::Fix, accept_fix::TABLE.iter(), |fix: &'static accept_fix::Fix| fix.name);
+    Tpp = "tpp" Bounded("the first TPPs that it counted whose signature verified: 100 for all requests, 40 for faults, 200 certificates; then `other`");
+    Handshake = "outcome" AtFirstUse(HandshakeOutcome);
+    Tls = "version" OrNone(TlsVersion);
+    Cut = "cause" Closed(CutCause);
+    Shed = "who" Closed(Stranger);
+    Failure = "kind" Closed(FailureKind);
+    Upstream = "upstream" Bounded("a group of endpoints of the configuration, or `other`");
+    Endpoint = "endpoint" Bounded("one of the first 4 endpoints of the configuration, or `other` for the rest");
+    Use = "kind" Closed(ConnectionUse);
+    Place = "place" AtFirstUse(AddressPlace);
+    Done = "done" AtFirstUse(AddressAction);
+    Cache = "cache" Closed(CertificateSource);
+    Ends = "of" AtFirstUse(CertificateUse);
+    Serial = "serial" Bounded("the serial number in hexadecimal");
+    Fetch = "result" Closed(FetchResult);
+    Issuer = "issuer" Bounded("the name of the CA");
+    Source = "from" Bounded("an address, or `file`");
+    Quota = "event" Closed(QuotaEvent);
+    Sca = "event" Closed(ScaEvent);
+    BoundBy = "by" Closed(BindingSource);
+    Key = "key" Bounded("the id of a key");
+    Table = "table" AtFirstUse(StateTable);
+    Condition = "cause" Closed(ReadinessCondition);
+    Degraded = "cause" Closed(Degradation);
+    Reload = "result" Closed(ReloadResult);
+    Upgrade = "result" Closed(UpgradeResult);
+    Lines = "result" Closed(LineResult);
+    Folder = "folder" AtFirstUse(FolderUse);
+    Build = "version" Bounded("the version of the program");
+    Commit = "commit" Bounded("the commit, or `not recorded`");
+    Environment = "environment" AtFirstUse(
+        operations::Environment,
+        [operations::Environment::Sandbox, operations::Environment::Production].into_iter(),
+        operations::Environment::name
+    );
 }

@@ -1,9 +1,11 @@
 //! Metrics of the logs and of the audit, read at a scrape.
 
 use super::{
+    labels::Lines,
     samples::{Families, number},
     stream::LineCounts,
     table::{self, Metric},
+    values::LineResult,
 };
 use crate::audit::AuditCounts;
 
@@ -24,16 +26,16 @@ pub(super) fn add(access: LineCounts, events: LineCounts, audit: AuditCounts, to
     add_stream(&table::AUDIT_RECORDS, records, to);
 }
 
-fn add_stream(metric: &'static Metric, counts: LineCounts, to: &mut Families) {
+fn add_stream(metric: &'static Metric<Lines>, counts: LineCounts, to: &mut Families) {
     let LineCounts {
         written,
         dropped,
         failed,
     } = counts;
     let all = [
-        ("written", written),
-        ("dropped", dropped),
-        ("failed", failed),
+        (LineResult::Written, number(written)),
+        (LineResult::Dropped, number(dropped)),
+        (LineResult::Failed, number(failed)),
     ];
-    to.each(metric, all.map(|(result, count)| ([result], number(count))));
+    to.each(metric, all);
 }

@@ -65,7 +65,11 @@ pub use handles::Handles;
 pub use sink::{LogFault, try_log};
 pub use stream::LAST_WITHIN;
 pub use subject::Subject;
-pub use values::{CutCause, FailureKind};
+pub use values::{
+    AddressAction, AddressPlace, BindingSource, CertificateUse, CutCause, Degradation, FailureKind,
+    FolderUse, HandshakeOutcome, HttpVersion, ReadinessCondition, ScaEvent, Stranger, TlsVersion,
+    UpgradeResult,
+};
 
 use crate::{
     audit::{Audit, AuditEvent},
@@ -156,7 +160,7 @@ impl Telemetry {
     }
 
     /// Counts a host in an answer of the core that exists only in the bank's network (FWD-7).
-    pub fn inner_address(&self, place: &str, done: &str) {
+    pub fn inner_address(&self, place: AddressPlace, done: AddressAction) {
         self.edge.inner_address(place, done);
     }
 
@@ -247,8 +251,8 @@ impl Telemetry {
         self.edge.connections.dec();
     }
 
-    /// Counts a TLS handshake by its outcome, `done`, `failed` or `too_slow`, and the version of TLS, `1.2`, `1.3` or `none`.
-    pub fn handshake(&self, outcome: &'static str, version: &'static str) {
+    /// Counts a TLS handshake by its outcome, and the version of TLS, if there is a connection.
+    pub fn handshake(&self, outcome: HandshakeOutcome, version: Option<TlsVersion>) {
         self.edge.handshake(outcome, version);
     }
 
@@ -257,8 +261,8 @@ impl Telemetry {
         self.edge.cut(cause);
     }
 
-    /// Counts a stranger that was refused because of overload: `connection` or `request`.
-    pub fn shed(&self, who: &'static str) {
+    /// Counts a stranger that was refused because of overload.
+    pub fn shed(&self, who: Stranger) {
         self.edge.shed(who);
     }
 
@@ -307,8 +311,8 @@ impl Telemetry {
         self.edge.turned_away.inc();
     }
 
-    /// Counts an attempt to bind a PSU-ID to a second TPP (SCA-19); `by` is `completion`, `bind` or `learning`.
-    pub fn psu_bound_elsewhere(&self, by: &'static str) {
+    /// Counts an attempt to bind a PSU-ID to a second TPP (SCA-19).
+    pub fn psu_bound_elsewhere(&self, by: BindingSource) {
         self.events.bound_elsewhere(by);
     }
 
@@ -317,8 +321,8 @@ impl Telemetry {
         self.events.quota_given_back();
     }
 
-    /// Counts an SCA that has `completed` or `failed`, or a call with a link that has `expired`.
-    pub fn sca(&self, event: &'static str) {
+    /// Counts an event of an SCA, but for those that are counted elsewhere: links that are made, and those that are read.
+    pub fn sca(&self, event: ScaEvent) {
         self.events.sca(event);
     }
 
@@ -332,8 +336,8 @@ impl Telemetry {
         self.reload.count(taken, at);
     }
 
-    /// Counts an upgrade: this process has `taken_over` the listeners of another one, or its own successor has `failed` to start.
-    pub fn upgraded(&self, result: &'static str) {
+    /// Counts an upgrade.
+    pub fn upgraded(&self, result: UpgradeResult) {
         self.events.upgraded(result);
     }
 

@@ -3,7 +3,10 @@
 //! Invariant: only a TPP whose signature verified has its own label, and only as many of them as the limit of the counter allows. The others
 //! share one, so the number of time series is bounded.
 
-use super::{labels::OTHER, registry::Counters};
+use super::{
+    labels::{OTHER, Tpp},
+    registry::Counters,
+};
 use crate::interface::TppId;
 use prometheus::IntCounter;
 use std::{
@@ -14,15 +17,15 @@ use std::{
 /// Counts by TPP.
 #[derive(Debug)]
 pub(super) struct PerTpp {
-    counters: Counters,
+    counters: Counters<Tpp>,
     /// The most TPPs with their own label.
     most: usize,
     known: RwLock<HashMap<TppId, IntCounter>>,
 }
 
 impl PerTpp {
-    /// Wraps counters that have one label, of which `most` TPPs have their own value.
-    pub(super) fn new(counters: Counters, most: usize) -> Self {
+    /// Wraps counters by TPP, of whose label `most` TPPs have their own value.
+    pub(super) fn new(counters: Counters<Tpp>, most: usize) -> Self {
         Self {
             counters,
             most,
@@ -42,7 +45,7 @@ impl PerTpp {
 
     /// Increments the counter of TPPs without their own.
     pub(super) fn count_other(&self) {
-        self.counters.of(&[OTHER]).inc();
+        self.counters.of(OTHER).inc();
     }
 
     /// Whether the TPP has its own counter.
@@ -55,9 +58,9 @@ impl PerTpp {
     fn meet(&self, tpp: &TppId) -> IntCounter {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= self.most && !known.contains_key(tpp) {
-            return self.counters.of(&[OTHER]);
+            return self.counters.of(OTHER);
         }
-        let counter = || self.counters.of(&[tpp.as_str()]);
+        let counter = || self.counters.of(tpp.as_str());
         known.entry(tpp.clone()).or_insert_with(counter).clone()
     }
 }
@@ -76,7 +79,7 @@ mod tests {
             for number in 0..MOST + 5 {
                 per_tpp.count(&TppId::parse(&format!("PSDNO-FSA-{number}")).unwrap());
             }
-            let count = |tpp: &str| counters.of(&[tpp]).get();
+            let count = |tpp: &str| counters.of(tpp).get();
             assert_eq!(count("PSDNO-FSA-0"), round);
             assert_eq!(count(&format!("PSDNO-FSA-{}", MOST - 1)), round);
             assert_eq!(count(OTHER), 5 * round);

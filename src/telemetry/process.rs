@@ -3,6 +3,7 @@
 use super::{
     samples::{Families, number},
     table,
+    values::{Degradation, ReadinessCondition},
 };
 use crate::clock::Timestamp;
 use rustix::process::{Resource, getrlimit};
@@ -16,14 +17,23 @@ const COMMIT: &str = match option_env!("PORTVAKT_COMMIT") {
 
 /// Adds the samples. `since` is when the process started; `not_ready` are the conditions of readiness, and whether each fails; `degraded`
 /// are the faults with which requests are served nevertheless.
-pub(super) fn add(since: Timestamp, not_ready: &[Fact], degraded: &[Fact], to: &mut Families) {
-    let build = [env!("CARGO_PKG_VERSION"), COMMIT];
+pub(super) fn add(
+    since: Timestamp,
+    not_ready: &[(ReadinessCondition, bool)],
+    degraded: &[(Degradation, bool)],
+    to: &mut Families,
+) {
+    let build = (env!("CARGO_PKG_VERSION"), COMMIT);
     to.each(&table::BUILD_INFO, [(build, 1.0)]);
     let is_ready = not_ready.iter().all(|(_, fails)| !fails);
     to.one(&table::READY, u8::from(is_ready).into());
-    let sample = |(cause, holds): &Fact| ([*cause], u8::from(*holds).into());
-    to.each(&table::NOT_READY, not_ready.iter().map(sample));
-    to.each(&table::DEGRADED, degraded.iter().map(sample));
+    let flag = |holds: bool| u8::from(holds).into();
+    let not_ready = not_ready.iter();
+    let not_ready = not_ready.map(|(condition, fails)| (*condition, flag(*fails)));
+    to.each(&table::NOT_READY, not_ready);
+    let degraded = degraded.iter();
+    let degraded = degraded.map(|(fault, holds)| (*fault, flag(*holds)));
+    to.each(&table::DEGRADED, degraded);
     to.one(&table::PROCESS_START, number(since.unix()));
     add_kernels(to);
 }
@@ -55,9 +65,6 @@ fn add_kernels(to: &mut Families) {
         to.one(&table::PROCESS_MAX_FDS, number(most));
     }
 }
-
-/// A cause, and whether it holds.
-type Fact = (&'static str, bool);
 
 struct Status {
     ticks: u64,

@@ -5,11 +5,12 @@
 
 use super::{
     histogram::Histograms,
-    labels::Values,
+    labels::{LabelSet, Values},
     samples::Families,
-    table::{Kind, Metric},
+    table::{Kind, Metric, Row},
 };
 use prometheus::{IntCounter, IntCounterVec, IntGauge, Opts, Registry, core::Collector};
+use std::marker::PhantomData;
 
 /// Makes and registers metrics.
 #[derive(Debug, Default)]
@@ -21,47 +22,51 @@ pub(super) struct Registrar(Registry);
 )]
 impl Registrar {
     /// A counter without labels.
-    pub(super) fn counter(&self, metric: &'static Metric) -> IntCounter {
-        let counter = IntCounter::new(metric.name, metric.help).expect("a valid metric");
-        self.register(metric, Kind::Counter, counter)
+    pub(super) fn counter(&self, metric: &'static Metric<()>) -> IntCounter {
+        let row = &metric.row;
+        let counter = IntCounter::new(row.name, row.help).expect("a valid metric");
+        self.register(row, Kind::Counter, counter)
     }
 
     /// A counter with labels. Series of closed sets exist from the start.
-    pub(super) fn counters(&self, metric: &'static Metric) -> Counters {
-        let (options, names) = (Opts::new(metric.name, metric.help), names(metric));
+    pub(super) fn counters<L: LabelSet>(&self, metric: &'static Metric<L>) -> Counters<L> {
+        let row = &metric.row;
+        let names: Vec<_> = row.labels.iter().map(|(name, _)| *name).collect();
+        let options = Opts::new(row.name, row.help);
         let counters = IntCounterVec::new(options, &names).expect("a valid metric");
-        let counters = Counters {
-            vector: self.register(metric, Kind::Counter, counters),
-            metric,
-        };
-        for values in closed(metric) {
-            counters.of(&values);
+        for values in closed(row) {
+            counters.with_label_values(&values);
         }
-        counters
+        Counters {
+            vector: self.register(row, Kind::Counter, counters),
+            labels: PhantomData,
+        }
     }
 
     /// A gauge without labels.
-    pub(super) fn gauge(&self, metric: &'static Metric) -> IntGauge {
-        let gauge = IntGauge::new(metric.name, metric.help).expect("a valid metric");
-        self.register(metric, Kind::Gauge, gauge)
+    pub(super) fn gauge(&self, metric: &'static Metric<()>) -> IntGauge {
+        let row = &metric.row;
+        let gauge = IntGauge::new(row.name, row.help).expect("a valid metric");
+        self.register(row, Kind::Gauge, gauge)
     }
 
     /// A histogram of durations. Series of closed sets exist from the start.
-    pub(super) fn histograms(&self, metric: &'static Metric) -> Histograms {
-        let histograms = Histograms::new(metric).expect("a valid metric");
-        for values in closed(metric) {
-            histograms.of(&values);
+    pub(super) fn histograms<L: LabelSet>(&self, metric: &'static Metric<L>) -> Histograms<L> {
+        let row = &metric.row;
+        let histograms = Histograms::new(row).expect("a valid metric");
+        for values in closed(row) {
+            histograms.of_texts(&values);
         }
-        self.register(metric, metric.kind, histograms)
+        self.register(row, row.kind, histograms)
     }
 
     fn register<C: Collector + Clone + 'static>(
         &self,
-        metric: &'static Metric,
+        row: &'static Row,
         kind: Kind,
         collector: C,
     ) -> C {
-        debug_assert_eq!(metric.kind, kind, "{}", metric.name);
+        debug_assert_eq!(row.kind, kind, "{}", row.name);
         let registered = self.0.register(Box::new(collector.clone()));
         registered.expect("each metric is made once");
         collector
@@ -75,28 +80,23 @@ impl Registrar {
 
 /// A counter with labels.
 #[derive(Clone, Debug)]
-pub(super) struct Counters {
+pub(super) struct Counters<L> {
     vector: IntCounterVec,
-    metric: &'static Metric,
+    labels: PhantomData<fn() -> L>,
 }
 
-impl Counters {
+impl<L: LabelSet> Counters<L> {
     /// The counter of these values, in the order of the labels.
-    pub(super) fn of(&self, values: &[&str]) -> IntCounter {
-        debug_assert!(
-            self.metric.allows(values),
-            "{}: {values:?}",
-            self.metric.name
-        );
-        self.vector.with_label_values(values)
+    pub(super) fn of(&self, values: L::Values<'_>) -> IntCounter {
+        self.vector.with_label_values(L::texts(values).as_ref())
     }
 }
 
 /// The combinations of labels that exist from the start: all, if each label is such a closed set.
-fn closed(metric: &'static Metric) -> Vec<Vec<&'static str>> {
+fn closed(row: &'static Row) -> Vec<Vec<&'static str>> {
     let mut all = vec![Vec::new()];
-    for label in metric.labels {
-        let Values::Closed(values) = label.values else {
+    for (_, values) in row.labels {
+        let Values::Closed(values) = values else {
             return Vec::new();
         };
         let longer = |values: &Vec<&'static str>, value| [values.as_slice(), &[value]].concat();
@@ -109,8 +109,4 @@ fn closed(metric: &'static Metric) -> Vec<Vec<&'static str>> {
         all = all.iter().flat_map(with).collect();
     }
     all
-}
-
-fn names(metric: &Metric) -> Vec<&'static str> {
-    metric.labels.iter().map(|label| label.name).collect()
 }

@@ -5,6 +5,7 @@ use super::{
     registry::Registrar,
     samples::{Families, number},
     table,
+    values::{Proves, ReloadResult},
 };
 use crate::clock::Timestamp;
 use prometheus::{IntCounter, IntGauge};
@@ -27,8 +28,8 @@ impl ReloadMetrics {
     pub(super) fn new(registrar: &Registrar, start: Timestamp) -> Self {
         let reloads = registrar.counters(&table::RELOADS);
         let metrics = Self {
-            taken: reloads.of(&["taken"]),
-            refused: reloads.of(&["refused"]),
+            taken: reloads.of(ReloadResult::Taken),
+            refused: reloads.of(ReloadResult::Refused),
             successful: registrar.gauge(&table::LAST_RELOAD_SUCCESSFUL),
             at: registrar.gauge(&table::LAST_RELOAD),
             pending_restart: registrar.gauge(&table::PENDING_RESTART),
@@ -58,28 +59,28 @@ impl ReloadMetrics {
 /// Adds the facts of the current configuration.
 pub(super) fn add(facts: &ConfigurationFacts<'_>, to: &mut Families) {
     to.one(&table::CONFIGURATION_SINCE, number(facts.since.unix()));
-    to.each(
-        &table::ENVIRONMENT_INFO,
-        [([facts.environment.name()], 1.0)],
-    );
-    let observed = [("identity", true), ("other", false)].map(|(proves, identity)| {
+    to.each(&table::ENVIRONMENT_INFO, [(facts.environment, 1.0)]);
+    let observed = [(Proves::Identity, true), (Proves::Other, false)].map(|(proves, identity)| {
         let checks = facts.observed.iter();
         let count = checks.filter(|check| check.is_identity() == identity);
         let count = u64::try_from(count.count()).unwrap_or(u64::MAX);
-        ([proves], number(count))
+        (proves, number(count))
     });
     to.each(&table::CHECKS_OBSERVED, observed);
-    let ends = facts
-        .ends
-        .iter()
-        .map(|(of, end)| ([*of], number(end.unix())));
+    let ends = facts.ends.iter();
+    let ends = ends.map(|(of, end)| (*of, number(end.unix())));
     to.each(&table::CERTIFICATE_END, ends);
     let cached = u64::try_from(facts.seen.count()).unwrap_or(u64::MAX);
     to.one(&table::CERTIFICATES_CACHED, number(cached));
     let seen = facts.seen.first_to_end(MOST_CERTIFICATES).into_iter();
     let seen = seen.map(|(end, certificate)| {
-        let tpp = certificate.tpp_id().as_str().to_owned();
-        ([tpp, certificate.serial_hex()], number(end.unix()))
+        let serial = certificate.serial_hex();
+        (certificate, serial, number(end.unix()))
+    });
+    let seen: Vec<_> = seen.collect();
+    let seen = seen.iter().map(|(certificate, serial, end)| {
+        let labels = (certificate.tpp_id().as_str(), serial.as_str());
+        (labels, *end)
     });
     to.each(&table::TPP_CERTIFICATE_END, seen);
 }

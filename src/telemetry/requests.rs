@@ -7,9 +7,11 @@ use super::{
     facts::Finished,
     handles::{Handles, Outcomes},
     histogram::Histogram,
+    labels::{ObservedCheck, ToleratedFault},
     per_tpp::PerTpp,
     registry::{Counters, Registrar},
     table,
+    values::ClockDirection,
 };
 use crate::{
     admission::{Outcome, Record, Stage, Verdict},
@@ -38,8 +40,8 @@ pub(super) struct RequestMetrics {
     /// By whether the caller's clock is ahead.
     skew: [Arc<Histogram>; 2],
     accept_fix: [IntCounter; accept_fix::COUNT],
-    tolerated: Counters,
-    observed: Counters,
+    tolerated: Counters<ToleratedFault>,
+    observed: Counters<ObservedCheck>,
     lookups: Vec<(CertificateSource, IntCounter)>,
     tpp: TppMetrics,
 }
@@ -66,14 +68,15 @@ impl RequestMetrics {
             outcomes: Outcomes::new(registrar),
             in_flight: registrar.gauge(&table::IN_FLIGHT),
             checks: Stage::timed()
-                .map(|stage| (stage, checks.of(&[stage.name()])))
+                .map(|stage| (stage, checks.of(stage)))
                 .collect(),
-            skew: ["behind", "ahead"].map(|direction| skew.of(&[direction])),
-            accept_fix: accept_fix::TABLE.map(|fix| fixes.of(&[fix.name])),
+            skew: [ClockDirection::Behind, ClockDirection::Ahead]
+                .map(|direction| skew.of(direction)),
+            accept_fix: accept_fix::TABLE.each_ref().map(|fix| fixes.of(fix)),
             tolerated: registrar.counters(&table::TOLERATED_FAULTS),
             observed: registrar.counters(&table::OBSERVED),
             lookups: sources
-                .map(|source| (*source, lookups.of(&[source.name()])))
+                .map(|source| (*source, lookups.of(*source)))
                 .collect(),
             tpp: TppMetrics::new(registrar),
         }
@@ -106,7 +109,7 @@ impl RequestMetrics {
         self.count_observed(record);
         // Rare, so the handle is looked up each time.
         for fault in record.tolerated() {
-            self.tolerated.of(&[fault.name()]).inc();
+            self.tolerated.of(fault).inc();
         }
     }
 
@@ -135,7 +138,7 @@ impl RequestMetrics {
         for fault in record.observed() {
             // The faults of one check may come from several stages.
             if !counted.contains(&fault.check) {
-                self.observed.of(&[fault.check.name()]).inc();
+                self.observed.of(fault.check).inc();
                 counted.push(fault.check);
             }
         }

@@ -11,7 +11,7 @@ pub(super) fn add(revocation: &Revocation, to: &mut Families) {
     let counters = revocation.counters();
     let fetches = counters
         .fetches()
-        .map(|(result, count)| ([result], number(count)));
+        .map(|(result, count)| (result, number(count)));
     to.each(&table::REVOCATION_FETCHES, fetches);
     to.one(&table::REVOCATION_LET_PASS, number(counters.let_pass()));
     to.one(&table::REVOCATION_SOURCES, number(counters.sources()));
@@ -21,8 +21,9 @@ pub(super) fn add(revocation: &Revocation, to: &mut Families) {
         revocation.stale().as_secs_f64(),
     );
     let lists = counters.lists();
-    let lists = lists
-        .iter()
-        .map(|((issuer, from), next)| ([issuer, from], number(next.unix())));
+    let lists = lists.iter().map(|((issuer, from), next)| {
+        let labels = (issuer.as_str(), from.as_str());
+        (labels, number(next.unix()))
+    });
     to.each(&table::CRL_NEXT_UPDATE, lists);
 }

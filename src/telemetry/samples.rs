@@ -1,6 +1,9 @@
 //! Samples of one scrape, and their text.
 
-use super::table::{Kind, Metric};
+use super::{
+    labels::LabelSet,
+    table::{Kind, Metric, Row},
+};
 use prometheus::{
     TextEncoder,
     proto::{
@@ -19,19 +22,20 @@ impl Families {
     }
 
     /// Adds a sample without labels.
-    pub(super) fn one(&mut self, metric: &'static Metric, value: f64) {
-        self.each(metric, [([""; 0], value)]);
+    pub(super) fn one(&mut self, metric: &'static Metric<()>, value: f64) {
+        self.each(metric, [((), value)]);
     }
 
     /// Adds samples with labels. A family without samples is left out.
-    pub(super) fn each<const N: usize, V: AsRef<str>>(
+    pub(super) fn each<'a, L: LabelSet>(
         &mut self,
-        metric: &'static Metric,
-        samples: impl IntoIterator<Item = ([V; N], f64)>,
+        metric: &'static Metric<L>,
+        samples: impl IntoIterator<Item = (L::Values<'a>, f64)>,
     ) {
+        let row = &metric.row;
         let samples = samples.into_iter().map(|(values, value)| {
-            let mut sample = Sample::from_label(labels(metric, &values));
-            match metric.kind {
+            let mut sample = Sample::from_label(labels(row, L::texts(values).as_ref()));
+            match row.kind {
                 Kind::Counter => {
                     let mut counter = Counter::default();
                     counter.set_value(value);
@@ -45,20 +49,20 @@ impl Families {
             }
             sample
         });
-        self.push(metric, samples.collect());
+        self.push(row, samples.collect());
     }
 
     /// Adds a histogram without labels, of the counts of its buckets (the last is that beyond every bound) and the sum of its values.
-    pub(super) fn histogram(&mut self, metric: &'static Metric, counts: &[u64], sum: f64) {
-        let histogram = distribution(metric, counts.iter().copied(), sum);
+    pub(super) fn histogram(&mut self, metric: &'static Metric<()>, counts: &[u64], sum: f64) {
+        let histogram = distribution(&metric.row, counts.iter().copied(), sum);
         let mut sample = Sample::default();
         sample.set_histogram(histogram);
-        self.push(metric, vec![sample]);
+        self.push(&metric.row, vec![sample]);
     }
 
-    fn push(&mut self, metric: &'static Metric, samples: Vec<Sample>) {
+    fn push(&mut self, row: &'static Row, samples: Vec<Sample>) {
         if !samples.is_empty() {
-            self.0.push(family(metric, samples));
+            self.0.push(family(row, samples));
         }
     }
 
@@ -74,11 +78,11 @@ impl Families {
 }
 
 /// A family of samples.
-pub(super) fn family(metric: &'static Metric, samples: Vec<Sample>) -> MetricFamily {
+pub(super) fn family(row: &'static Row, samples: Vec<Sample>) -> MetricFamily {
     let mut family = MetricFamily::default();
-    family.set_name(metric.name.to_owned());
-    family.set_help(metric.help.to_owned());
-    family.set_field_type(match metric.kind {
+    family.set_name(row.name.to_owned());
+    family.set_help(row.help.to_owned());
+    family.set_field_type(match row.kind {
         Kind::Counter => MetricType::COUNTER,
         Kind::Gauge => MetricType::GAUGE,
         Kind::Histogram(_) => MetricType::HISTOGRAM,
@@ -88,11 +92,10 @@ pub(super) fn family(metric: &'static Metric, samples: Vec<Sample>) -> MetricFam
 }
 
 /// The labels of a sample.
-pub(super) fn labels<V: AsRef<str>>(metric: &'static Metric, values: &[V]) -> Vec<LabelPair> {
-    debug_assert!(metric.allows(values), "{}", metric.name);
-    let pairs = metric.labels.iter().zip(values).map(|(label, value)| {
+pub(super) fn labels<V: AsRef<str>>(row: &'static Row, values: &[V]) -> Vec<LabelPair> {
+    let pairs = row.labels.iter().zip(values).map(|((name, _), value)| {
         let mut pair = LabelPair::default();
-        pair.set_name(label.name.to_owned());
+        pair.set_name((*name).to_owned());
         pair.set_value(value.as_ref().to_owned());
         pair
     });
@@ -101,11 +104,11 @@ pub(super) fn labels<V: AsRef<str>>(metric: &'static Metric, values: &[V]) -> Ve
 
 /// A histogram of the counts of its buckets.
 pub(super) fn distribution(
-    metric: &'static Metric,
+    row: &'static Row,
     counts: impl Iterator<Item = u64>,
     sum: f64,
 ) -> Histogram {
-    let Kind::Histogram(bounds) = metric.kind else {
+    let Kind::Histogram(bounds) = row.kind else {
         return Histogram::default();
     };
     let (mut total, mut buckets, mut bounds) = (0_u64, Vec::new(), bounds.iter());

@@ -2,8 +2,11 @@
 
 use super::{
     ConfigurationFacts, EndpointFacts, Scrape, Telemetry,
-    labels::{ENDS, Values},
     upstreams::SHOWN,
+    values::{
+        AddressAction, AddressPlace, CertificateUse, Degradation, HandshakeOutcome,
+        ReadinessCondition, TlsVersion,
+    },
 };
 use crate::{
     admission::ObservableCheck,
@@ -45,13 +48,13 @@ fn series_of_a_busy_gateway() {
         let tpp = TppId::parse(&format!("PSDNO-FSA-{number}")).unwrap();
         telemetry.requests.fill(&tpp);
     }
-    for version in ["1.2", "1.3"] {
-        telemetry.handshake("done", version);
+    for version in TlsVersion::ALL {
+        telemetry.handshake(HandshakeOutcome::Done, Some(*version));
     }
-    telemetry.handshake("failed", "none");
-    telemetry.handshake("too_slow", "none");
-    for place in ["location", "content-location", "link", "body"] {
-        telemetry.inner_address(place, "removed");
+    telemetry.handshake(HandshakeOutcome::Failed, None);
+    telemetry.handshake(HandshakeOutcome::TooSlow, None);
+    for place in AddressPlace::ALL {
+        telemetry.inner_address(*place, AddressAction::Removed);
     }
     let registers = Registers::new(RegisterSettings::default());
     let revocation = Revocation::new(RevocationSettings::default()).unwrap();
@@ -66,25 +69,24 @@ fn series_of_a_busy_gateway() {
         psus: Some(1),
         sessions: Some(1),
     };
-    let Values::AtFirstUse(ends) = ENDS.values else {
-        panic!("the kinds of certificates are a closed set");
-    };
     let text = telemetry.metrics(&Scrape {
         now,
         state: Counters {
             rows,
             ..Counters::default()
         },
-        not_ready: ["stopping", "listener", "state", "sca", "upstreams", "audit"]
-            .map(|cause| (cause, false))
-            .to_vec(),
-        degraded: ["access_log", "event_log", "audit"]
-            .map(|cause| (cause, false))
-            .to_vec(),
+        not_ready: ReadinessCondition::ALL
+            .iter()
+            .map(|condition| (*condition, false))
+            .collect(),
+        degraded: Degradation::ALL
+            .iter()
+            .map(|fault| (*fault, false))
+            .collect(),
         configuration: ConfigurationFacts {
             environment: Environment::Sandbox,
             since: now,
-            ends: ends().into_iter().map(|of| (of, now)).collect(),
+            ends: CertificateUse::ALL.iter().map(|of| (*of, now)).collect(),
             seen: trust.seen(),
             registers: Some(&registers),
             revocation: Some(&revocation),

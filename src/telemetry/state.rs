@@ -3,6 +3,7 @@
 use super::{
     samples::{Families, number},
     table,
+    values::StateTable,
 };
 use crate::{
     clock::Timestamp,
@@ -48,16 +49,16 @@ fn add_rows(rows: &Rows, to: &mut Families) {
         sessions,
     } = *rows;
     let tables = [
-        ("psu", psus),
-        ("quota", quotas),
-        ("page", pages),
-        ("request", requests),
-        ("token", tokens),
-        ("block", blocks),
+        (StateTable::Psu, psus),
+        (StateTable::Quota, quotas),
+        (StateTable::Page, pages),
+        (StateTable::Request, requests),
+        (StateTable::Token, tokens),
+        (StateTable::Block, blocks),
     ];
     let counted = tables
-        .iter()
-        .filter_map(|(table, rows)| Some(([*table], number((*rows)?))));
+        .into_iter()
+        .filter_map(|(table, rows)| Some((table, number(rows?))));
     to.each(&table::STATE_ROWS, counted);
     if let Some(sessions) = sessions {
         to.one(&table::SESSIONS, number(sessions));

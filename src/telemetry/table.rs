@@ -4,33 +4,34 @@
 //! from the table. Labels are closed sets, or bounded where the table says so; no other value of a request becomes a label.
 
 use super::labels::{
-    BUILD, BY, CACHE, CAUSE, CHECK, COMMIT, CORE_STATUS, CUT, DEGRADATION, DIRECTION, DONE,
-    ENDPOINT, ENDS, ENVIRONMENT, FAILURE, FETCH, FIX, FOLDER, GROUP, HANDSHAKE, ISSUER, KEY, LINES,
-    Label, OBSERVED_CHECK, OPERATION, OUTCOME, PLACE, PROVES, QUOTA, REASON, RELOAD, SCA, SERIAL,
-    SHED_WHO, SIDE, SOURCE, STATUS, TABLE, TOLERATED, TPP, UPGRADE, UPSTREAM, USE, VERSION,
+    BoundBy, Build, Cache, Commit, Condition, CoreStatus, Cut, Degraded, Direction, Done, Endpoint,
+    Ends, Environment, Failure, Fault, Fetch, Fix, Folder, Group, Handshake, Issuer, Key, LabelSet,
+    Lines, ObservedCheck, Operation, Outcome, Place, Proven, Quota, Reason, Reload, Sca, Serial,
+    Shed, Source, Status, Table, TimedCheck, Tls, ToleratedFault, Tpp, Upgrade, Upstream, Use,
+    Values,
 };
 use crate::state::Counters;
+use std::marker::PhantomData;
 
-/// A metric.
+/// A metric with these labels.
 #[derive(Debug)]
-pub(super) struct Metric {
+pub(super) struct Metric<L> {
+    /// Its row.
+    pub(super) row: Row,
+    labels: PhantomData<fn() -> L>,
+}
+
+/// A row of the table.
+#[derive(Debug)]
+pub(super) struct Row {
     /// The name, by Prometheus' conventions.
     pub(super) name: &'static str,
     /// The type.
     pub(super) kind: Kind,
-    /// The labels, in their order.
-    pub(super) labels: &'static [&'static Label],
+    /// The name and the values of each label, in their order.
+    pub(super) labels: &'static [(&'static str, Values)],
     /// The meaning, in one line.
     pub(super) help: &'static str,
-}
-
-impl Metric {
-    /// Whether its labels may have these values.
-    pub(super) fn allows<V: AsRef<str>>(&self, values: &[V]) -> bool {
-        let mut pairs = self.labels.iter().zip(values);
-        values.len() == self.labels.len()
-            && pairs.all(|(label, value)| label.allows(value.as_ref()))
-    }
 }
 
 /// The type of a metric.
@@ -54,67 +55,71 @@ const CHECK_BUCKETS: &[f64] = &[0.00001, 0.00005, 0.0001, 0.001, 0.005, 0.05, 1.
 const SKEW_BUCKETS: &[f64] = &[1.0, 5.0, 15.0, 30.0, 60.0, 300.0];
 
 macro_rules! metrics {
-    ($($section:literal { $($id:ident = $kind:ident $(($buckets:expr))? $name:literal [$($label:expr),*] $help:literal;)+ })+) => {
-        $($(pub(super) static $id: Metric = Metric {
-            name: $name,
-            kind: Kind::$kind $(($buckets))?,
-            labels: &[$(&$label),*],
-            help: $help,
+    ($($section:literal { $($id:ident = $kind:ident $(($buckets:expr))? $name:literal [$($label:ident),*] $help:literal;)+ })+) => {
+        $($(#[allow(unused_parens, reason = "a metric has one label, or several as a tuple")]
+        pub(super) static $id: Metric<($($label),*)> = Metric {
+            row: Row {
+                name: $name,
+                kind: Kind::$kind $(($buckets))?,
+                labels: <($($label),*) as LabelSet>::LABELS,
+                help: $help,
+            },
+            labels: PhantomData,
         };)+)+
 
-        /// Every metric, by section. A row that nothing makes is unused code for the compiler.
+        /// Every row, by section. A row that nothing makes is unused code for the compiler.
         #[cfg(test)]
-        pub(super) static SECTIONS: &[(&str, &[&Metric])] = &[$(($section, &[$(&$id),+])),+];
+        pub(super) static SECTIONS: &[(&str, &[&Row])] = &[$(($section, &[$(&$id.row),+])),+];
     };
 }
 
 metrics! {
     "Requests" {
-        REQUESTS = Counter "portvakt_requests_total" [OPERATION, OUTCOME, STATUS, SIDE]
+        REQUESTS = Counter "portvakt_requests_total" [Operation, Outcome, Status, Fault]
             "Requests that have ended; status is the class of the answer that the caller was sent, none without a whole answer, fault is the side that has to act.";
-        ANSWERS = Counter "portvakt_answers_total" [GROUP, SIDE]
+        ANSWERS = Counter "portvakt_answers_total" [Group, Fault]
             "Requests that have ended, for availability: each group of operations has every series from the start.";
-        REFUSALS = Counter "portvakt_refusals_total" [OPERATION, REASON, SIDE]
+        REFUSALS = Counter "portvakt_refusals_total" [Operation, Reason, Fault]
             "Requests that the gateway refused or that failed, by reason; beyond 70 pairs of operation and reason the operation is other.";
         IN_FLIGHT = Gauge "portvakt_requests_in_flight" []
             "Requests whose head was read and whose answer is not finished.";
-        REQUEST_SECONDS = Histogram(REQUEST_BUCKETS) "portvakt_request_seconds" [OPERATION]
+        REQUEST_SECONDS = Histogram(REQUEST_BUCKETS) "portvakt_request_seconds" [Operation]
             "From a request's head to the end of its answer; 0 for a refusal below HTTP.";
-        CHECK_SECONDS = Histogram(CHECK_BUCKETS) "portvakt_check_seconds" [CHECK]
+        CHECK_SECONDS = Histogram(CHECK_BUCKETS) "portvakt_check_seconds" [TimedCheck]
             "Each check of a request; body waits for the caller, sca and claim wait for the state.";
-        CLOCK_SKEW = Histogram(SKEW_BUCKETS) "portvakt_caller_clock_skew_seconds" [DIRECTION]
+        CLOCK_SKEW = Histogram(SKEW_BUCKETS) "portvakt_caller_clock_skew_seconds" [Direction]
             "The distance of a request's Date to the gateway's clock, whether the request was refused or not; more than a day counts as a day.";
-        TOLERATED_FAULTS = Counter "portvakt_tolerated_total" [TOLERATED]
+        TOLERATED_FAULTS = Counter "portvakt_tolerated_total" [ToleratedFault]
             "Requests with a fault of the certificate that a tolerant policy let pass.";
-        OBSERVED = Counter "portvakt_observed_total" [OBSERVED_CHECK]
+        OBSERVED = Counter "portvakt_observed_total" [ObservedCheck]
             "Requests that failed a check that is only observed, or that sca would refuse after the end of learning; a request counts once for each such check.";
-        ACCEPT_FIX = Counter "portvakt_accept_fix_total" [FIX]
+        ACCEPT_FIX = Counter "portvakt_accept_fix_total" [Fix]
             "Admitted requests that named a fix in x-accept-fix.";
     }
     "Requests of one TPP" {
-        TPP_REQUESTS = Counter "portvakt_tpp_requests_total" [TPP]
+        TPP_REQUESTS = Counter "portvakt_tpp_requests_total" [Tpp]
             "Requests whose signature verified.";
-        TPP_REFUSALS = Counter "portvakt_tpp_refusals_total" [TPP]
+        TPP_REFUSALS = Counter "portvakt_tpp_refusals_total" [Tpp]
             "Requests whose signature verified and that were refused by a fault of the caller.";
-        TPP_SIGNATURE_FAILURES = Counter "portvakt_tpp_signature_failures_total" [TPP]
+        TPP_SIGNATURE_FAILURES = Counter "portvakt_tpp_signature_failures_total" [Tpp]
             "Requests whose signature did not verify, by the TPP of the certificate shown; other if that TPP never signed a request.";
-        TPP_QUOTA_EXCEEDED = Counter "portvakt_tpp_quota_exceeded_total" [TPP]
+        TPP_QUOTA_EXCEEDED = Counter "portvakt_tpp_quota_exceeded_total" [Tpp]
             "Requests refused because the calls without the PSU were used up.";
-        UNSIGNED_TARGET = Counter "portvakt_unsigned_target_total" [TPP]
+        UNSIGNED_TARGET = Counter "portvakt_unsigned_target_total" [Tpp]
             "Admitted requests whose signature does not cover (request-target).";
-        WITHOUT_SESSION = Counter "portvakt_psu_present_without_session_total" [TPP]
+        WITHOUT_SESSION = Counter "portvakt_psu_present_without_session_total" [Tpp]
             "Account information read with the PSU said to be present and without a valid session.";
     }
     "Connections of callers" {
         OPEN_CONNECTIONS = Gauge "portvakt_open_connections" []
             "Connections of clients that are open, handshakes included.";
-        HANDSHAKES = Counter "portvakt_handshakes_total" [HANDSHAKE, VERSION]
+        HANDSHAKES = Counter "portvakt_handshakes_total" [Handshake, Tls]
             "TLS handshakes by how they ended; the version is none if there is no connection.";
         TURNED_AWAY = Counter "portvakt_connections_turned_away_total" []
             "Connections beyond max_connections or max_connections_per_address.";
-        CUTS = Counter "portvakt_cut_total" [CUT]
+        CUTS = Counter "portvakt_cut_total" [Cut]
             "Connections and answers that the gateway ended, and requests that it held back from the core, by the cause.";
-        SHED = Counter "portvakt_shed_total" [SHED_WHO]
+        SHED = Counter "portvakt_shed_total" [Shed]
             "New connections, and requests on connections without a verified signature, that were refused because of overload.";
     }
     "The core" {
@@ -122,37 +127,37 @@ metrics! {
             "Requests that the core has and has not answered to the end.";
         READ_AHEAD = Gauge "portvakt_read_ahead_bytes" []
             "Memory of answers that the core has sent and that wait for slow callers, up to listener.read_ahead.";
-        UPSTREAM_SECONDS = Histogram(REQUEST_BUCKETS) "portvakt_upstream_seconds" [GROUP]
+        UPSTREAM_SECONDS = Histogram(REQUEST_BUCKETS) "portvakt_upstream_seconds" [Group]
             "From choosing the upstream to the head of its answer, or until the caller left.";
-        UPSTREAM_RESPONSES = Counter "portvakt_upstream_responses_total" [GROUP, CORE_STATUS]
+        UPSTREAM_RESPONSES = Counter "portvakt_upstream_responses_total" [Group, CoreStatus]
             "Heads of the core's answers, by the class of the core's own status.";
-        UPSTREAM_FAILURES = Counter "portvakt_upstream_failures_total" [FAILURE]
+        UPSTREAM_FAILURES = Counter "portvakt_upstream_failures_total" [Failure]
             "Failed attempts to get an answer of the core; an attempt that was repeated counts each time. unreachable: no connection, or no endpoint is healthy, so that none was tried; abandoned: the caller left while the core owed the answer.";
-        UPSTREAM_CONNECTIONS = Counter "portvakt_upstream_connections_total" [USE]
+        UPSTREAM_CONNECTIONS = Counter "portvakt_upstream_connections_total" [Use]
             "Connections to the core that a request was sent on.";
         UPSTREAM_IDLE = Gauge "portvakt_upstream_idle_connections" []
             "Idle connections in the pool.";
-        ENDPOINT_UP = Gauge "portvakt_upstream_endpoint_up" [UPSTREAM, ENDPOINT]
+        ENDPOINT_UP = Gauge "portvakt_upstream_endpoint_up" [Upstream, Endpoint]
             "Whether an endpoint of the core gets requests: it is healthy by active checks, and not ejected.";
         EJECTIONS = Counter "portvakt_upstream_ejections_total" []
             "Endpoints that were ejected because their requests failed.";
-        ENDPOINT_FAILURES = Counter "portvakt_upstream_endpoint_failures_total" [UPSTREAM, ENDPOINT]
+        ENDPOINT_FAILURES = Counter "portvakt_upstream_endpoint_failures_total" [Upstream, Endpoint]
             "Requests that failed at an endpoint, with answers from 500 on and requests whose callers left after waiting 0.9 s for it.";
-        INNER_ADDRESSES = Counter "portvakt_inner_addresses_total" [PLACE, DONE]
+        INNER_ADDRESSES = Counter "portvakt_inner_addresses_total" [Place, Done]
             "Addresses in the core's answers that only the bank's network has, by where they stood and what was done.";
     }
     "Certificates" {
-        CERTIFICATE_LOOKUPS = Counter "portvakt_certificate_lookups_total" [CACHE]
+        CERTIFICATE_LOOKUPS = Counter "portvakt_certificate_lookups_total" [Cache]
             "Accepted certificates of requests, by the cache that had them; none if the chain was built.";
         CERTIFICATES_CACHED = Gauge "portvakt_certificates_cached" []
             "Certificates in the cache, by each of which a signature has verified.";
-        CERTIFICATE_END = Gauge "portvakt_certificate_end_timestamp_seconds" [ENDS]
+        CERTIFICATE_END = Gauge "portvakt_certificate_end_timestamp_seconds" [Ends]
             "When the certificate of a kind ends that ends first: the gateway's own with the CAs that it sends with them, and the CAs that it trusts.";
-        TPP_CERTIFICATE_END = Gauge "portvakt_tpp_certificate_end_timestamp_seconds" [TPP, SERIAL]
+        TPP_CERTIFICATE_END = Gauge "portvakt_tpp_certificate_end_timestamp_seconds" [Tpp, Serial]
             "When the certificates of TPPs end by which a signature has verified, those first that end first; at most 200.";
     }
     "Revocation, if it is checked" {
-        REVOCATION_FETCHES = Counter "portvakt_revocation_fetches_total" [FETCH]
+        REVOCATION_FETCHES = Counter "portvakt_revocation_fetches_total" [Fetch]
             "CRLs and OCSP answers fetched, by how it ended.";
         REVOCATION_LET_PASS = Counter "portvakt_revocation_let_pass_total" []
             "Requests admitted although the revocation status of their certificate was unknown.";
@@ -162,7 +167,7 @@ metrics! {
             "Seconds since the nextUpdate of the most overdue of them.";
         REVOCATION_MAX_OVERDUE = Gauge "portvakt_revocation_max_overdue_seconds" []
             "How long after its nextUpdate an answer is still used (revocation.stale).";
-        CRL_NEXT_UPDATE = Gauge "portvakt_crl_next_update_timestamp_seconds" [ISSUER, SOURCE]
+        CRL_NEXT_UPDATE = Gauge "portvakt_crl_next_update_timestamp_seconds" [Issuer, Source]
             "When a CRL that requests rest on is to be replaced, by its issuer and where it is from; at most 50.";
     }
     "Registers, if they are checked" {
@@ -178,15 +183,15 @@ metrics! {
             "The age from which the EBA register is stale (registers.max_age).";
     }
     "SCA and quota" {
-        QUOTA_CALLS = Counter "portvakt_quota_calls_total" [QUOTA]
+        QUOTA_CALLS = Counter "portvakt_quota_calls_total" [Quota]
             "Calls without the PSU: taken of a quota, refused because it was used up, given back.";
-        SCA_EVENTS = Counter "portvakt_sca_total" [SCA]
+        SCA_EVENTS = Counter "portvakt_sca_total" [Sca]
             "SCAs: links made, links that the bank's service has read, SCAs that it completed and failed, and its calls with an expired link.";
-        BOUND_ELSEWHERE = Counter "portvakt_psu_bound_elsewhere_total" [BY]
+        BOUND_ELSEWHERE = Counter "portvakt_psu_bound_elsewhere_total" [BoundBy]
             "PSU-IDs of one TPP that were to be bound to another, by who asked for it.";
         SESSIONS = Gauge "portvakt_sessions" []
             "Valid sessions of PSUs, as housekeeping last counted them.";
-        TOKEN_SEALS = Gauge "portvakt_sca_token_seals" [KEY]
+        TOKEN_SEALS = Gauge "portvakt_sca_token_seals" [Key]
             "Tokens that a key of SCA links has sealed, by the key's id; rounded up at each start.";
         TOKEN_SEALS_ALERT = Gauge "portvakt_sca_token_seals_alert" []
             "Tokens of one key at which the keys are to be rotated.";
@@ -202,7 +207,7 @@ metrics! {
             "Transactions of the store that failed; the requests in them were answered with 503.";
         STATE_COMMITS_UNCLEAR = Counter "portvakt_state_commits_unclear_total" []
             "Commits that a lost connection to PostgreSQL, or other settings of it, left unknown, so that the gateway asked for each before it answered.";
-        STATE_ROWS = Gauge "portvakt_state_rows" [TABLE]
+        STATE_ROWS = Gauge "portvakt_state_rows" [Table]
             "Rows of the store by table, as housekeeping last counted them.";
         STATE_CLOCK_STEPPED_BACK = Gauge "portvakt_state_clock_stepped_back" []
             "Whether requests are refused because the clock stepped back (REP-1).";
@@ -216,11 +221,11 @@ metrics! {
     "The process" {
         READY = Gauge "portvakt_ready" []
             "Whether /readyz answers 200.";
-        NOT_READY = Gauge "portvakt_not_ready" [CAUSE]
+        NOT_READY = Gauge "portvakt_not_ready" [Condition]
             "Whether this condition of /readyz fails.";
-        DEGRADED = Gauge "portvakt_degraded" [DEGRADATION]
+        DEGRADED = Gauge "portvakt_degraded" [Degraded]
             "Whether /readyz names this fault under degraded: requests are served nevertheless.";
-        RELOADS = Counter "portvakt_reloads_total" [RELOAD]
+        RELOADS = Counter "portvakt_reloads_total" [Reload]
             "Reloads of the configuration, by whether it was taken into use.";
         LAST_RELOAD_SUCCESSFUL = Gauge "portvakt_last_reload_successful" []
             "Whether the last reload was taken into use; 1 before the first.";
@@ -230,21 +235,21 @@ metrics! {
             "Changed keys of the configuration that need a restart, at the last reload that was taken into use.";
         CONFIGURATION_SINCE = Gauge "portvakt_configuration_timestamp_seconds" []
             "When the configuration in use was taken into use.";
-        CHECKS_OBSERVED = Gauge "portvakt_checks_observed" [PROVES]
+        CHECKS_OBSERVED = Gauge "portvakt_checks_observed" [Proven]
             "Checks that the configuration only observes, for every caller or for one TPP; identity: those that prove the sender.";
-        ACCESS_LINES = Counter "portvakt_access_lines_total" [LINES]
+        ACCESS_LINES = Counter "portvakt_access_lines_total" [Lines]
             "Lines of the access log: written, dropped because the log could not keep up, or failed because its destination refused them.";
-        EVENT_LINES = Counter "portvakt_event_lines_total" [LINES]
+        EVENT_LINES = Counter "portvakt_event_lines_total" [Lines]
             "Lines of the log of events: written, dropped because the log could not keep up, or failed because its destination refused them.";
-        UPGRADES = Counter "portvakt_upgrades_total" [UPGRADE]
+        UPGRADES = Counter "portvakt_upgrades_total" [Upgrade]
             "Upgrades at SIGUSR2: that this process took the sockets over, or that its successor did not start.";
-        AUDIT_RECORDS = Counter "portvakt_audit_records_total" [LINES]
+        AUDIT_RECORDS = Counter "portvakt_audit_records_total" [Lines]
             "Records of the audit: written and durable, failed because the disk refused them at first (they may be written later), or dropped and lost, because too many waited.";
-        DISK_FREE = Gauge "portvakt_disk_free_bytes" [FOLDER]
+        DISK_FREE = Gauge "portvakt_disk_free_bytes" [Folder]
             "Bytes that are free for the gateway on the disk of each folder that it writes to: of the state where it is a file, of the audit, and of logs that are files (the least, where they are in two folders).";
-        BUILD_INFO = Gauge "portvakt_build_info" [BUILD, COMMIT]
+        BUILD_INFO = Gauge "portvakt_build_info" [Build, Commit]
             "Always 1: the version, and the commit that it was built from.";
-        ENVIRONMENT_INFO = Gauge "portvakt_environment_info" [ENVIRONMENT]
+        ENVIRONMENT_INFO = Gauge "portvakt_environment_info" [Environment]
             "Always 1: the environment of the interface.";
         PROCESS_CPU = Counter "process_cpu_seconds_total" []
             "Processor time of the process, user and system.";

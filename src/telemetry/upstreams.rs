@@ -22,7 +22,7 @@ pub(super) fn add(endpoints: &[EndpointFacts], to: &mut Families) {
     let all: Vec<_> = shown.iter().chain(&rest).collect();
     let samples = |value: fn(&EndpointFacts) -> f64| {
         let all = all.iter();
-        all.map(move |one| ([one.upstream.as_str(), one.endpoint.as_str()], value(one)))
+        all.map(move |one| ((one.upstream.as_str(), one.endpoint.as_str()), value(one)))
     };
     to.each(
         &table::ENDPOINT_UP,

@@ -12,7 +12,7 @@ use super::{
     judgement,
 };
 use moka::sync::Cache;
-use portvakt_base::clock::Timestamp;
+use portvakt_base::{clock::Timestamp, values};
 use portvakt_interface::TppId;
 use std::{
     collections::HashSet,
@@ -145,36 +145,17 @@ pub struct IdentifiedCertificate {
     cached_by: CachedBy,
 }
 
-/// The place where an accepted certificate was found, for telemetry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CertificateSource {
-    /// The connection showed the same header value before.
-    Connection,
-    /// The header value was in the cache.
-    HeaderValue,
-    /// The certificate was in the cache, under another header value.
-    Certificate,
-    /// No cache had the certificate, so its chain was built.
-    Presented,
-}
-
-impl CertificateSource {
-    /// All of them.
-    pub const ALL: [Self; 4] = [
-        Self::Connection,
-        Self::HeaderValue,
-        Self::Certificate,
-        Self::Presented,
-    ];
-
-    /// The label of a metric.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Connection => "connection",
-            Self::HeaderValue => "header_value",
-            Self::Certificate => "certificate",
-            Self::Presented => "none",
-        }
+values! {
+    /// The place where an accepted certificate was found, for telemetry.
+    pub enum CertificateSource {
+        /// The connection showed the same header value before.
+        Connection = "connection",
+        /// The header value was in the cache.
+        HeaderValue = "header_value",
+        /// The certificate was in the cache, under another header value.
+        Certificate = "certificate",
+        /// No cache had the certificate, so its chain was built.
+        Presented = "none",
     }
 }
 

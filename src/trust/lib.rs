@@ -156,17 +156,13 @@ impl Trust {
         self.criteria.revocation.as_ref()
     }
 
-    /// The earliest notAfter of each set: the anchors of seals (`anchor`), the intermediates, and the anchors of QWACs if they have their
-    /// own (`client_anchor`). `None` if the set is empty.
-    pub fn ends(&self) -> [(&'static str, Option<Timestamp>); 3] {
+    /// The earliest notAfter of each set: the anchors of seals, the intermediates, and the anchors of QWACs if they have their own. `None` if
+    /// the set is empty.
+    pub fn ends(&self) -> [Option<Timestamp>; 3] {
         let [anchor, intermediate] = self.criteria.anchors.first_ends();
         let clients = self.criteria.client_anchors.as_ref();
         let [client, _] = clients.map_or([None; 2], Anchors::first_ends);
-        [
-            ("anchor", anchor),
-            ("intermediate", intermediate),
-            ("client_anchor", client),
-        ]
+        [anchor, intermediate, client]
     }
 
     /// A live view of the cached certificates whose signatures verified.

@@ -18,11 +18,14 @@ mod text;
 mod tests;
 
 pub(super) use hosts::InnerHosts;
-pub(super) use report::{AddressAction, AddressPlace, AddressReport};
+pub(super) use report::AddressReport;
 
-use crate::interface::{
-    operations::{Catalogue, Lookup},
-    path::Target,
+use crate::{
+    interface::{
+        operations::{Catalogue, Lookup},
+        path::Target,
+    },
+    telemetry::{AddressAction, AddressPlace},
 };
 use hosts::Reference;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};

@@ -1,7 +1,10 @@
 //! Locations, links and bodies, with a core at 10.0.0.5.
 
-use super::{AddressAction, InnerHosts, MAX_BODY};
-use crate::interface::operations::{Catalogue, Environment, builtin};
+use super::{InnerHosts, MAX_BODY};
+use crate::{
+    interface::operations::{Catalogue, Environment, builtin},
+    telemetry::AddressAction,
+};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use std::sync::LazyLock;
 

@@ -12,9 +12,8 @@ use super::{
 };
 use crate::{
     config::Proxies,
-    gateway::overload::Stranger,
     in_use::Current,
-    telemetry::{Subject, Telemetry},
+    telemetry::{HandshakeOutcome, Stranger, Subject, Telemetry, TlsVersion},
     trust::ClientChain,
 };
 use async_trait::async_trait;
@@ -267,7 +266,7 @@ impl<A: ServerApp + Send + Sync + 'static> Connecting<A> {
                 return Ok(None);
             }
             let named = peer.read_client(&mut socket).await;
-            let named = named.map_err(|error| ("bad_proxy_header", error))?;
+            let named = named.map_err(|error| (HandshakeOutcome::BadProxyHeader, error))?;
             client = named.or(client);
             let Some(place) = self.count(place, named) else {
                 return Ok(None);
@@ -277,7 +276,7 @@ impl<A: ServerApp + Send + Sync + 'static> Connecting<A> {
                 sleep(pause.min(time / 2)).await;
             }
             let accepted = self.acceptor.accept(socket).await;
-            let tls = accepted.map_err(|error| ("failed", error))?;
+            let tls = accepted.map_err(|error| (HandshakeOutcome::Failed, error))?;
             Ok(Some((tls, peer.origin(named), place)))
         };
         match timeout(time, shaking).await {
@@ -285,12 +284,16 @@ impl<A: ServerApp + Send + Sync + 'static> Connecting<A> {
                 if let Some((tls, _, _)) = &shaken {
                     let is_resumed =
                         tls.get_ref().1.handshake_kind() == Some(HandshakeKind::Resumed);
-                    telemetry.handshake(if is_resumed { "resumed" } else { "done" }, version(tls));
+                    let outcome = match is_resumed {
+                        true => HandshakeOutcome::Resumed,
+                        false => HandshakeOutcome::Done,
+                    };
+                    telemetry.handshake(outcome, version(tls));
                 }
                 shaken
             }
             Ok(Err((outcome, error))) => {
-                telemetry.handshake(outcome, "none");
+                telemetry.handshake(outcome, None);
                 let whose = Subject::network(client.map(|client| client.ip()));
                 if telemetry.has_event(Level::INFO, "handshake", whose) {
                     tracing::info!(%error, "a TLS handshake failed");
@@ -298,7 +301,7 @@ impl<A: ServerApp + Send + Sync + 'static> Connecting<A> {
                 None
             }
             Err(_) => {
-                telemetry.handshake("too_slow", "none");
+                telemetry.handshake(HandshakeOutcome::TooSlow, None);
                 None
             }
         }
@@ -318,11 +321,11 @@ impl<A: ServerApp + Send + Sync + 'static> Connecting<A> {
     }
 }
 
-/// The version of TLS, as the label of a metric.
-fn version(tls: &TlsStream<Socket>) -> &'static str {
+/// The version of TLS.
+fn version(tls: &TlsStream<Socket>) -> Option<TlsVersion> {
     match tls.get_ref().1.protocol_version() {
-        Some(ProtocolVersion::TLSv1_2) => "1.2",
-        Some(ProtocolVersion::TLSv1_3) => "1.3",
-        _ => "none",
+        Some(ProtocolVersion::TLSv1_2) => Some(TlsVersion::V1_2),
+        Some(ProtocolVersion::TLSv1_3) => Some(TlsVersion::V1_3),
+        _ => None,
     }
 }

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     interface::{Reason, chunks::ChunkedBody},
-    telemetry::{CutCause, Subject},
+    telemetry::{CutCause, Subject, TlsVersion},
     trust::{CertificateSlot, ClientChain},
 };
 use http::{HeaderMap, StatusCode};
@@ -34,7 +34,7 @@ pub(in crate::gateway) struct ClientConnection {
     /// The reason for which the connection only gets a refusal (ERR-4).
     excess: Option<Reason>,
     /// The version of TLS.
-    tls: &'static str,
+    tls: Option<TlsVersion>,
     /// The certificate of its latest request.
     pub(in crate::gateway) slot: CertificateSlot,
     /// The client certificate of its handshake, or of the session that it resumes (TLS-3).
@@ -73,7 +73,7 @@ impl ClientConnection {
         origin: Origin,
         client: Option<ClientChain>,
         excess: Option<Reason>,
-        tls: &'static str,
+        tls: Option<TlsVersion>,
     ) -> Self {
         Self {
             origin,
@@ -147,7 +147,7 @@ impl ClientConnection {
     }
 
     /// The version of TLS: `1.2` or `1.3`.
-    pub(in crate::gateway) const fn tls(&self) -> &'static str {
+    pub(in crate::gateway) const fn tls(&self) -> Option<TlsVersion> {
         self.tls
     }
 

@@ -27,7 +27,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 pub(in crate::gateway) fn saved_session(bytes: Bytes, head_size: usize) -> Option<Session> {
     let nowhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
     let origin = ConnectionPeer::new(nowhere, &Arc::default()).origin(None);
-    let client = ClientConnection::new(origin, None, None, "").into_digest()?;
+    let client = ClientConnection::new(origin, None, None, None).into_digest()?;
     Some(Session::new_http1(Box::new(SavedStream {
         left: bytes,
         head: Http1Head::default(),

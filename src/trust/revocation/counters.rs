@@ -2,7 +2,7 @@
 
 use super::SourceFault;
 use arc_swap::ArcSwap;
-use portvakt_base::clock::Timestamp;
+use portvakt_base::{clock::Timestamp, values};
 use std::{
     collections::BTreeMap,
     sync::{
@@ -11,10 +11,30 @@ use std::{
     },
 };
 
+values! {
+    /// The result of a fetch.
+    pub enum FetchResult {
+        /// An answer that can be used.
+        Ok = "ok",
+        /// [`SourceFault::Forbidden`]
+        AddressRefused = "address-refused",
+        /// [`SourceFault::Unreachable`]
+        Unreachable = "unreachable",
+        /// [`SourceFault::Slow`]
+        Slow = "slow",
+        /// [`SourceFault::Status`]
+        Status = "status",
+        /// [`SourceFault::TooLarge`]
+        TooLarge = "too-large",
+        /// [`SourceFault::Invalid`]
+        Invalid = "invalid",
+    }
+}
+
 /// Counts since the start, and ages in seconds.
 #[derive(Debug, Default)]
 pub struct Counters {
-    fetches: [AtomicU64; Counters::RESULTS.len()],
+    fetches: [AtomicU64; FetchResult::ALL.len()],
     let_pass: AtomicU64,
     sources: AtomicU64,
     oldest: AtomicU64,
@@ -25,17 +45,6 @@ pub struct Counters {
 pub(super) type Lists = BTreeMap<(String, String), Timestamp>;
 
 impl Counters {
-    /// The results of a fetch, in the order of [`Counters::fetches`].
-    pub const RESULTS: [&'static str; 7] = [
-        "ok",
-        "address-refused",
-        "unreachable",
-        "slow",
-        "status",
-        "too-large",
-        "invalid",
-    ];
-
     /// The maximum number of CRLs in the metrics.
     pub const MOST_LISTS: usize = 50;
 
@@ -45,12 +54,12 @@ impl Counters {
     }
 
     /// The number of fetches by result.
-    pub fn fetches(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+    pub fn fetches(&self) -> impl Iterator<Item = (FetchResult, u64)> + '_ {
         let counted = self
             .fetches
             .iter()
             .map(|count| count.load(Ordering::Relaxed));
-        Self::RESULTS.into_iter().zip(counted)
+        FetchResult::ALL.iter().copied().zip(counted)
     }
 
     /// Requests that passed with unknown revocation status.
@@ -69,16 +78,16 @@ impl Counters {
     }
 
     pub(super) fn fetched(&self, result: &Result<(), SourceFault>) {
-        let index = match result {
-            Ok(()) => 0,
-            Err(SourceFault::Forbidden) => 1,
-            Err(SourceFault::Unreachable) => 2,
-            Err(SourceFault::Slow) => 3,
-            Err(SourceFault::Status(_)) => 4,
-            Err(SourceFault::TooLarge) => 5,
-            Err(SourceFault::Invalid(_)) => 6,
+        let result = match result {
+            Ok(()) => FetchResult::Ok,
+            Err(SourceFault::Forbidden) => FetchResult::AddressRefused,
+            Err(SourceFault::Unreachable) => FetchResult::Unreachable,
+            Err(SourceFault::Slow) => FetchResult::Slow,
+            Err(SourceFault::Status(_)) => FetchResult::Status,
+            Err(SourceFault::TooLarge) => FetchResult::TooLarge,
+            Err(SourceFault::Invalid(_)) => FetchResult::Invalid,
         };
-        if let Some(count) = self.fetches.get(index) {
+        if let Some(count) = self.fetches.get(result.index()) {
             count.fetch_add(1, Ordering::Relaxed);
         }
     }

@@ -53,7 +53,7 @@ mod priority;
 // The counters for telemetry.
 mod counters;
 
-pub use counters::Counters;
+pub use counters::{Counters, FetchResult};
 pub use fault::SourceFault;
 pub use fetch::{NoClient, SourceUrl};
 pub use network::is_public;
