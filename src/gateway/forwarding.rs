@@ -24,7 +24,7 @@ use crate::{
     clock::Stopwatch,
     config::ListenerLimits,
     in_use::Current,
-    interface::{QuotaLeft, Reason},
+    interface::QuotaLeft,
     state::{Removal, StateStore},
     telemetry::{AddressAction, AddressPlace, CutCause, FailureKind, Telemetry},
     upstreams::{Failure, Group, InFlightRequest, Place, TppMark},
@@ -52,11 +52,13 @@ pub(super) struct Forwarder {
 }
 
 /// A request that the core answered.
-#[derive(Clone, Copy)]
-struct About<'a> {
+struct Answered<'a> {
     admitted: &'a Admitted,
     /// The last removal of something of the PSU before the request went to the core, if the answer may teach.
-    since: Option<Removal>,
+    last_removal: Option<Removal>,
+    group: &'a Group,
+    answer: CoreAnswer,
+    in_flight: InFlightRequest,
 }
 
 impl Forwarder {
@@ -90,14 +92,14 @@ impl Forwarder {
         session: &mut Session,
         exchange: &mut Exchange<'_>,
         admitted: &mut Admitted,
-        place: Option<Place>,
+        room: Option<Place>,
     ) -> Result<(), ForwardFailure> {
         let group = exchange.in_use().upstreams.of(admitted.operation());
         let Some(group) = group.map(Arc::clone) else {
             return Err(Error::new(ErrorType::InternalError).into());
         };
         let tpp = admitted.tpp().map(|tpp| tpp.certificate().tpp_id());
-        let in_flight = match group.in_flight().begin(tpp, place).await {
+        let in_flight = match group.in_flight().begin(tpp, room).await {
             Ok(in_flight) => in_flight,
             Err(full) => {
                 self.give_back(admitted).await;
@@ -112,12 +114,12 @@ impl Forwarder {
         }
         pin!(self.record(admitted, exchange)).await?;
         let tpp = in_flight.tpp();
-        let since = match admitted.learns() {
+        let last_removal = match admitted.learns() {
             Some(_) => Box::pin(settle::last_removal(admitted, &self.store)).await,
             None => None,
         };
-        let world = &exchange.in_use().snapshot;
-        let mut under_way = UnderWay::new(admitted, world, &*self.current, &self.store);
+        let snapshot = &exchange.in_use().snapshot;
+        let mut under_way = UnderWay::new(admitted, snapshot, &*self.current, &self.store);
         let answered = pin!(self.upstream.send(&group, &mut under_way, tpp, session)).await;
         exchange.note_late(&under_way.observed());
         let admitted = &*admitted;
@@ -125,7 +127,7 @@ impl Forwarder {
         let answer = match answered.and_then(judge) {
             Ok(answer) => answer,
             Err(failure) => {
-                self.undo(admitted, &failure).await;
+                settle::undo(admitted, &failure, &self.store, &self.telemetry).await;
                 if let Some(abandoned) = failure.abandoned {
                     let endpoint = abandoned.endpoint();
                     note_left(session, exchange, &failure.error, failure.took, endpoint);
@@ -141,9 +143,14 @@ impl Forwarder {
         if status >= 500 {
             group.answered(&endpoint, status, tpp);
         }
-        let about = About { admitted, since };
-        let answering = self.answer(session, exchange, about, &group, answer, in_flight);
-        let answered = pin!(answering).await;
+        let answered = Answered {
+            admitted,
+            last_removal,
+            group: &group,
+            answer,
+            in_flight,
+        };
+        let answered = pin!(self.answer(session, exchange, answered)).await;
         if status < 500 {
             match answered.as_ref().err().and_then(ForwardFailure::of_core) {
                 Some(kind) => group.failed(&endpoint, kind.name(), Failure::OfRequest(tpp)),
@@ -161,22 +168,18 @@ impl Forwarder {
         &self,
         session: &mut Session,
         exchange: &mut Exchange<'_>,
-        about @ About { admitted, .. }: About<'_>,
-        group: &Group,
-        answer: CoreAnswer,
-        mut in_flight: InFlightRequest,
+        answered: Answered<'_>,
     ) -> Result<(), ForwardFailure> {
-        let CoreAnswer {
-            mut head,
-            mut body,
-            took,
-            since,
-            ..
-        } = answer;
+        let Answered {
+            admitted, group, ..
+        } = answered;
+        let mut in_flight = answered.in_flight;
+        let core = answered.answer;
+        let (mut head, mut body) = (core.head, core.body);
         let status = head.status.as_u16();
-        exchange.set_core_answered(status, took);
+        exchange.set_core_answered(status, core.took);
         let bodiless = core_head::is_bodiless(&head, admitted.method());
-        let left = pin!(self.settle(about, &head, exchange)).await?;
+        let left = pin!(self.settle(admitted, answered.last_removal, &head, exchange)).await?;
         let (safe, read_timeout) = (admitted.method().is_safe(), group.settings().read_timeout);
         let mut time = self.answer_timeout;
         let (mut limit, mut error_text) = (group.answer_limit(admitted.operation()), None);
@@ -217,7 +220,7 @@ impl Forwarder {
             watched: safe,
             read_timeout,
             awaits_core: false,
-            since,
+            since: core.since,
             inspect: &inspect,
             ahead: self.read_ahead.begin(),
             in_flight: &mut in_flight,
@@ -320,36 +323,20 @@ impl Forwarder {
         }
     }
 
-    /// Releases the quota and the request id of a request that the core never answered (QUO-5, REP-1). A request stays counted if
-    /// its caller disconnected or an endpoint timed out, the last one or an earlier one: the core may have executed it.
-    async fn undo(&self, admitted: &Admitted, failure: &SendFailure) {
-        // A rejected answer never reached the caller.
-        let unreachable = failure::refusal(&failure.error).is_some_and(|refusal| {
-            matches!(
-                refusal.reason(),
-                Reason::UpstreamUnreachable | Reason::UpstreamError
-            )
-        });
-        if let Some(claim) = admitted.claim()
-            && ((unreachable && !failure.timed_out) || !failure.connected)
-        {
-            settle::give_back(claim, &self.store, failure.connected, &self.telemetry).await;
-        }
-    }
-
     /// Applies the core's answer to the state; returns the remaining quota.
     ///
     /// # Errors
     /// The core does not confirm a PSU or an agreement that the gateway wants to learn: the gateway answers by itself (SCA-19, SCA-22).
     async fn settle(
         &self,
-        About { admitted, since }: About<'_>,
+        admitted: &Admitted,
+        last_removal: Option<Removal>,
         head: &Parts,
         exchange: &mut Exchange<'_>,
     ) -> Result<Option<QuotaLeft>, ForwardFailure> {
-        let world = &exchange.in_use().snapshot;
+        let snapshot = &exchange.in_use().snapshot;
         if let Some(unconfirmed) = settle::not_learned(admitted, head.status, &head.headers)
-            && let Err(refusal) = admitted.not_learned(unconfirmed, &world.policy.enforcement)
+            && let Err(refusal) = admitted.not_learned(unconfirmed, &snapshot.policy.enforcement)
         {
             settle::answered(admitted, &self.store, 401, &self.telemetry).await;
             return Err(ForwardFailure::PsuUnknown(Box::new(refusal)));
@@ -358,7 +345,15 @@ impl Forwarder {
         let left = settle::answered(admitted, &self.store, status, &self.telemetry).await;
         if admitted.learns().is_some() {
             let (now, store, telemetry) = (exchange.now(), &self.store, &self.telemetry);
-            let learning = settle::learn(admitted, since, head, world, now, store, telemetry);
+            let learning = settle::learn(
+                admitted,
+                last_removal,
+                head,
+                snapshot,
+                now,
+                store,
+                telemetry,
+            );
             exchange.note_late(Box::pin(learning).await.as_slice());
         }
         Ok(left)
@@ -375,10 +370,7 @@ impl Forwarder {
     ) -> Result<()> {
         core_head::clean(&mut head.headers, &group.settings().answer_headers);
         let catalogue = &exchange.in_use().snapshot.catalogue;
-        let report = |place, action| {
-            self.inner_report
-                .report(place, action, exchange.operation(), exchange.subject());
-        };
+        let report = |place, action| self.inner_report.report(place, action, exchange);
         InnerHosts::new(&group.inner_names()).clean(&mut head.headers, catalogue, report);
         core_head::frame(head, core_head::is_bodiless(head, admitted.method()));
         if let Some(left) = left {
@@ -391,9 +383,8 @@ impl Forwarder {
     fn inspect(&self, part: &[u8], group: &Group, exchange: &Exchange<'_>) {
         let page = Some(exchange.in_use().links.page());
         if InnerHosts::new(&group.inner_names()).is_linked_in(part, page) {
-            let (place, action) = (AddressPlace::Body, AddressAction::Passed);
             self.inner_report
-                .report(place, action, exchange.operation(), exchange.subject());
+                .report(AddressPlace::Body, AddressAction::Passed, exchange);
         }
     }
 }

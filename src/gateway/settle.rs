@@ -4,13 +4,14 @@
 //! The update is made before the answer is sent, so the caller can rely on it. If the store is unavailable, the call may
 //! stay counted and the PSU unknown.
 
+use super::{failure, upstream::SendFailure};
 use crate::{
     admission::{
         Admitted, Claim, ConfirmedContext, CoreWords, ObservedFault, Snapshot, Unconfirmed,
     },
     audit::Kind,
     clock::Timestamp,
-    interface::{QuotaLeft, headers, path::AccountIds},
+    interface::{QuotaLeft, Reason, headers, path::AccountIds},
     state::{Bound, ConsentAccounts, Learned, LearnedContext, Removal, StateStore},
     telemetry::{BindingSource, Telemetry},
 };
@@ -64,6 +65,28 @@ pub(super) async fn give_back(
     }
 }
 
+/// Releases the quota and the request id of a request that the core never answered (QUO-5, REP-1). A request stays counted if its caller
+/// disconnected or an endpoint timed out, the last one or an earlier one: the core may have executed it.
+pub(super) async fn undo(
+    admitted: &Admitted,
+    failure: &SendFailure,
+    store: &StateStore,
+    telemetry: &Telemetry,
+) {
+    // A rejected answer never reached the caller.
+    let unreachable = failure::refusal(&failure.error).is_some_and(|refusal| {
+        matches!(
+            refusal.reason(),
+            Reason::UpstreamUnreachable | Reason::UpstreamError
+        )
+    });
+    if let Some(claim) = admitted.claim()
+        && ((unreachable && !failure.timed_out) || !failure.connected)
+    {
+        give_back(claim, store, failure.connected, telemetry).await;
+    }
+}
+
 /// The PSU or the agreement that the core refuses to confirm: its answer is an error that concerns the request, without the confirmation that
 /// the PSU or the agreement is the TPP's (SCA-19, SCA-22). A 429 concerns the core, and is passed on.
 pub(super) fn not_learned(
@@ -94,7 +117,7 @@ pub(super) async fn learn(
     admitted: &Admitted,
     since: Option<Removal>,
     head: &Parts,
-    world: &Snapshot,
+    snapshot: &Snapshot,
     now: Timestamp,
     store: &StateStore,
     telemetry: &Telemetry,
@@ -104,7 +127,7 @@ pub(super) async fn learn(
     let confirmed = learning.confirmed(CoreWords::read(answer));
     let confirmed = confirmed.filter(|_| head.status.is_success());
     if let Some(((who, context), since)) = confirmed.zip(since) {
-        let accounts = accounts(answer, &world.policy.account_ids);
+        let accounts = accounts(answer, &snapshot.policy.account_ids);
         let consent = time(answer, &CONSENT_AT, now).zip(accounts);
         let consent = consent.as_ref().map(|(given, accounts)| (*given, accounts));
         let about = |corporate| Some(LearnedContext { corporate, consent });
@@ -130,7 +153,7 @@ pub(super) async fn learn(
             Err(fault) => tracing::warn!(%fault, "a PSU cannot be learned"),
         }
     }
-    admitted.judge_unlearned(world, store, now).await
+    admitted.judge_unlearned(snapshot, store, now).await
 }
 
 /// The value of a header that occurs exactly once; a repeated header is ignored.

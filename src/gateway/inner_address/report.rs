@@ -1,8 +1,8 @@
 //! Reports inner addresses to the operator: each is counted, and of the answers to one TPP a few per minute are logged (FWD-8).
 
 use crate::{
-    interface::operations::Operation,
-    telemetry::{AddressAction, AddressPlace, Subject, Telemetry},
+    gateway::exchange::Exchange,
+    telemetry::{AddressAction, AddressPlace, Telemetry},
 };
 use std::sync::Arc;
 use tracing::Level;
@@ -18,18 +18,22 @@ impl AddressReport {
         Self { telemetry }
     }
 
-    /// Counts an inner address in an answer to this subject, and logs it if the subject has a place for it.
+    /// Counts an inner address in the answer of this exchange, and logs it if its subject has a place for it.
     pub(in crate::gateway) fn report(
         &self,
         place: AddressPlace,
         action: AddressAction,
-        operation: Option<&Operation>,
-        subject: Subject,
+        exchange: &Exchange<'_>,
     ) {
         self.telemetry.inner_address(place, action);
         let cause = "inner-address";
-        if self.telemetry.has_event(Level::WARN, cause, subject) {
-            let operation = operation.map(|operation| operation.name.as_str());
+        if self
+            .telemetry
+            .has_event(Level::WARN, cause, exchange.subject())
+        {
+            let operation = exchange
+                .operation()
+                .map(|operation| operation.name.as_str());
             tracing::warn!(
                 operation,
                 place = place.name(),

@@ -12,9 +12,12 @@
 mod abandoned;
 // The head of an answer, and the body behind it.
 mod answer;
+// The tries of one request, and the choice of the next endpoint.
+mod tries;
 
 pub(super) use abandoned::{Abandoned, broken_off};
 pub(super) use answer::{BodyPart, CoreAnswer, CoreBody};
+pub(super) use tries::SendFailure;
 
 use super::{
     assertion,
@@ -25,11 +28,9 @@ use super::{
 use crate::{
     admission::{Fresh, UnderWay},
     clock::{Clock, Stopwatch},
-    config::UpstreamGroup,
-    interface::Refusal,
     signing::AssertionSigner,
     telemetry::{FailureKind, Telemetry},
-    upstreams::{Endpoint, Failure, Group, TppMark},
+    upstreams::{Endpoint, Group, TppMark},
 };
 use answer::{connection, has_begun, read_head};
 use bytes::Bytes;
@@ -40,9 +41,7 @@ use pingora::{
     protocols::http::{ServerSession as Session, v1::client::HttpSession},
 };
 use std::{fmt, pin::pin, sync::Arc, time::Duration};
-
-/// The most times that a request is sent.
-const MAX_TRIES: usize = 3;
+use tries::{Tries, TryFailure};
 
 /// The client of the core.
 pub(super) struct Upstream {
@@ -54,82 +53,6 @@ pub(super) struct Upstream {
 impl fmt::Debug for Upstream {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Upstream").finish_non_exhaustive()
-    }
-}
-
-/// The failure of a request without an answer.
-pub(super) struct SendFailure {
-    /// The error, with its source.
-    pub(super) error: Box<Error>,
-    /// Whether any connection was made: the core may have the request.
-    pub(super) connected: bool,
-    /// Whether an endpoint that was connected did not answer in time: it may have executed the request, whatever the error of the last one.
-    pub(super) timed_out: bool,
-    /// The time since the search for an endpoint.
-    pub(super) took: Duration,
-    /// The request at the core, if its caller has left.
-    pub(super) abandoned: Option<Abandoned>,
-    /// The refusal of a request that is no longer permitted.
-    pub(super) refused: Option<Box<Refusal>>,
-}
-
-impl SendFailure {
-    /// The failure of a request whose answer is rejected.
-    pub(super) const fn rejected(answer: &CoreAnswer, error: Box<Error>) -> Self {
-        Self {
-            error,
-            connected: true,
-            timed_out: answer.timed_out,
-            took: answer.took,
-            abandoned: None,
-            refused: None,
-        }
-    }
-}
-
-/// A failed try.
-struct TryFailure {
-    error: Box<Error>,
-    connected: bool,
-    /// Whether a byte of an answer has arrived.
-    has_begun: bool,
-    /// Whether the connection had been idle: the core may have closed it before it saw the request.
-    reused: bool,
-    /// The request at the core, if its caller has left.
-    abandoned: Option<Abandoned>,
-    /// The refusal of a request that is no longer permitted: it was not sent.
-    refused: Option<Box<Refusal>>,
-}
-
-impl TryFailure {
-    /// The failure of a try without a connection.
-    const fn unconnected(error: Box<Error>) -> Self {
-        Self {
-            error,
-            connected: false,
-            has_begun: false,
-            reused: false,
-            abandoned: None,
-            refused: None,
-        }
-    }
-
-    /// The failure of a try that sent nothing, because the request is no longer permitted.
-    fn refused(refusal: Refusal) -> Self {
-        Self {
-            refused: Some(Box::new(refusal)),
-            ..Self::unconnected(Error::new(ErrorType::InternalError))
-        }
-    }
-
-    /// Whether it may have its cause in earlier endpoints, which left less than two thirds of its time (`left`).
-    fn is_cut_short(&self, kind: FailureKind, settings: &UpstreamGroup, left: Duration) -> bool {
-        let limit = match self.connected {
-            true => settings.read_timeout,
-            false => settings.connect_timeout,
-        };
-        let own = limit.min(settings.timeout);
-        kind == FailureKind::Timeout && left.saturating_mul(3) < own.saturating_mul(2)
     }
 }
 
@@ -160,72 +83,35 @@ impl Upstream {
         tpp: TppMark,
         caller: &mut Session,
     ) -> std::result::Result<CoreAnswer, SendFailure> {
-        let watch = Stopwatch::start();
-        let safe = request.admitted().method().is_safe();
-        let mut tried: Vec<Arc<Endpoint>> = Vec::new();
-        let mut stale: Vec<Arc<Endpoint>> = Vec::new();
-        let (mut connected, mut timed_out) = (false, false);
-        group.count_request();
-        let Some(mut endpoint) = group.choose(&tried) else {
+        let mut tries = Tries::begin(group, request.admitted().method().is_safe(), tpp);
+        let Some(mut endpoint) = group.choose(&[]) else {
             self.telemetry.upstream_failed(FailureKind::Unreachable);
-            return Err(SendFailure {
-                error: failure::no_endpoint(),
-                connected,
-                timed_out,
-                took: watch.elapsed(),
-                abandoned: None,
-                refused: None,
-            });
+            return Err(tries.end(TryFailure::unconnected(failure::no_endpoint())));
         };
         loop {
-            let left = group.settings().timeout.saturating_sub(watch.elapsed());
+            let left = tries.left();
             // The connections that are kept may all have ended: a core that starts again ends them at once.
-            let may_be_kept = stale.is_empty();
+            let may_be_kept = tries.stale.is_empty();
             let sent = self.send_once(group, &endpoint, left, may_be_kept, request, caller);
             let sent = pin!(sent).await;
             let failed = match sent {
                 Ok(mut answer) => {
-                    answer.took = watch.until(answer.since);
-                    answer.timed_out = timed_out;
+                    answer.took = tries.watch.until(answer.since);
+                    answer.timed_out = tries.timed_out;
                     return Ok(answer);
                 }
                 Err(failed) => failed,
             };
-            connected |= failed.connected;
             let kind = failure::kind(&failed.error, failed.has_begun);
-            timed_out |= failed.connected && kind == Some(FailureKind::Timeout);
             if let Some(kind) = kind {
                 self.telemetry.upstream_failed(kind);
             }
-            let failure = match failed.connected {
-                true => Failure::OfRequest(tpp),
-                false => Failure::NoConnection,
-            };
-            // A connection that was idle may have ended for its age. That is no failure of the endpoint, if the request is sent again.
-            let is_stale = failed.reused && kind == Some(FailureKind::Reset);
-            if is_stale {
-                stale.push(Arc::clone(&endpoint));
-            } else if let Some(kind) = kind
-                && (tried.is_empty() || !failed.is_cut_short(kind, group.settings(), left))
-            {
-                group.failed(&endpoint, kind.name(), failure);
-            }
-            tried.push(Arc::clone(&endpoint));
-            let next = (tried.len() < MAX_TRIES && watch.elapsed() < group.settings().timeout)
-                .then(|| next_endpoint(group, &failed, safe, &tried, &stale))
-                .flatten();
-            let Some(next) = next else {
+            let is_stale = tries.note(&endpoint, &failed, kind, left);
+            let Some(next) = tries.next_endpoint(&failed) else {
                 if is_stale {
-                    group.failed(&endpoint, FailureKind::Reset.name(), failure);
+                    tries.count_failure(&endpoint, &failed, FailureKind::Reset);
                 }
-                return Err(SendFailure {
-                    error: failure::unanswered(failed.error, safe, connected),
-                    connected,
-                    timed_out,
-                    took: watch.elapsed(),
-                    abandoned: failed.abandoned,
-                    refused: failed.refused,
-                });
+                return Err(tries.end(failed));
             };
             endpoint = next;
         }
@@ -339,30 +225,6 @@ impl Upstream {
         let head = self.draft(group, fresh)?.release(fresh);
         head.ok_or_else(|| Error::new(ErrorType::InternalError))
     }
-}
-
-/// The endpoint for another try; `None` if the request must not be sent again. FWD-3: a safe request is, if no byte of an answer came;
-/// any other only if no connection was made. A group with one endpoint repeats on that one, if the connection had been idle; another group
-/// does so after all others.
-fn next_endpoint(
-    group: &Group,
-    failed: &TryFailure,
-    safe: bool,
-    tried: &[Arc<Endpoint>],
-    stale: &[Arc<Endpoint>],
-) -> Option<Arc<Endpoint>> {
-    if *failed.error.esource() != ErrorSource::Upstream || failed.has_begun {
-        return None;
-    }
-    // The endpoint is chosen last: a choice moves the round on.
-    if !group.has_others() {
-        let again = safe && failed.error.retry() && group.may_retry();
-        return again.then(|| group.choose(&[])).flatten();
-    }
-    let again = (safe || !failed.connected) && group.may_retry();
-    let next = again.then(|| group.choose(tried)).flatten();
-    // The others failed: an endpoint of which only a kept connection had ended gets the request on a new one.
-    next.or_else(|| stale.first().filter(|_| again && safe).map(Arc::clone))
 }
 
 /// Sends a request and reads the head of its answer. A safe request ends when its caller disconnects; any other request is
