@@ -103,7 +103,7 @@ fn hello(client: &Arc<ClientConfig>) -> Vec<u8> {
 /// TLS-3: the chain of a client certificate that leads to no anchor, another one each time.
 fn client_chain(count: usize) -> Box<dyn Fn()> {
     let (leaf, issuing) = issued(pki::Key::EcP256);
-    let world = snapshot(issuing.der());
+    let snapshot = snapshot(issuing.der());
     let chains = (0..count).map(|number| {
         let mut der = leaf.der.clone();
         let last = der.iter_mut().rev().skip(1);
@@ -115,7 +115,7 @@ fn client_chain(count: usize) -> Box<dyn Fn()> {
     let turn = Cell::new(0);
     Box::new(move || {
         let chain = chains.iter().cycle().nth(turn.replace(turn.get() + 1));
-        let judged = world.trust.qwac(chain.unwrap(), NOW);
+        let judged = snapshot.trust.qwac(chain.unwrap(), NOW);
         let reason = judged.unwrap_err().reason();
         assert_eq!(reason, Reason::CertificateUntrusted);
     })

@@ -63,7 +63,7 @@ const SESSION: &str = "5f0c3f8e-session";
 
 /// A request as the pipeline sees it, with everything that the checks need.
 pub(crate) struct Warm {
-    world: Snapshot,
+    snapshot: Snapshot,
     links: Arc<Links>,
     store: StateStore,
     /// The admission of the first round, if later rounds do not authorise again.
@@ -125,9 +125,9 @@ impl Warm {
         let identity = TppIdentity::from_pem(&tpp.pem, &tpp.key_pem).unwrap();
         let request = sign(&identity, request, &SignOptions::at(NOW.system_time())).unwrap();
         let folder = TempDir::new().unwrap();
-        let world = snapshot(anchor);
+        let snapshot = snapshot(anchor);
         let telemetry = Telemetry::new(None);
-        let handles = telemetry.handles(&world.catalogue);
+        let handles = telemetry.handles(&snapshot.catalogue);
         let headers = headers(&request);
         let shown = headers.get("tpp-signature-certificate").unwrap();
         let warm = Self {
@@ -140,7 +140,7 @@ impl Warm {
             handles,
             method: request.method.parse().unwrap(),
             certificate: {
-                let identified = world.trust.identify(shown.as_bytes(), None, NOW);
+                let identified = snapshot.trust.identify(shown.as_bytes(), None, NOW);
                 Arc::clone(identified.unwrap().certificate())
             },
             raw: raw(&request),
@@ -148,7 +148,7 @@ impl Warm {
             body: request.body.clone().unwrap_or_default().into(),
             signature: signature(&tpp.key_pem, request.signing_string.as_bytes()),
             runtime: Builder::new_current_thread().enable_time().build().unwrap(),
-            world,
+            snapshot,
             request_id: request_id(&headers),
             trace: Some(TraceContext::new(None, 7, 7)),
             headers,
@@ -174,7 +174,7 @@ impl Warm {
         let audit = Audit::open(&audit, &self.clock).unwrap();
         let telemetry = Telemetry::new(Some(access)).with_audit(audit);
         Self {
-            handles: telemetry.handles(&self.world.catalogue),
+            handles: telemetry.handles(&self.snapshot.catalogue),
             telemetry,
             ..self
         }
@@ -211,7 +211,7 @@ impl Warm {
             trace: self.trace,
         };
         let mut record = Record::open();
-        let trial = Trial::open(&self.world, &self.clock, &mut record);
+        let trial = Trial::open(&self.snapshot, &self.clock, &mut record);
         let mut body = self.body.clone();
         if self.once.is_some() {
             let proven = admission::prove(&head, &mut body, trial);
@@ -223,7 +223,7 @@ impl Warm {
         let (links, store) = (&self.links, &self.store);
         let judged = async {
             let proven = pin!(admission::prove(&head, &mut body, trial)).await?;
-            pin!(admission::authorise(proven, links, store, &self.world)).await
+            pin!(admission::authorise(proven, links, store, &self.snapshot)).await
         };
         match black_box(self.runtime.block_on(judged)) {
             Ok(Admission::Forward(admitted)) => (record, Some(admitted)),
@@ -296,7 +296,7 @@ fn request_id(headers: &HeaderMap) -> Option<RequestId> {
 
 fn snapshot(anchor: &[u8]) -> Snapshot {
     let anchors = Anchors::new(vec![X509::from_der(anchor).unwrap()], Vec::new()).unwrap();
-    let world = Snapshot::new(
+    let snapshot = Snapshot::new(
         Policy::new(Environment::Sandbox),
         Catalogue::new(Environment::Sandbox, builtin()).unwrap(),
         Trust::new(anchors),
@@ -312,7 +312,7 @@ fn snapshot(anchor: &[u8]) -> Snapshot {
     };
     Snapshot {
         rates: Arc::new(Rates::new(rates)),
-        ..world
+        ..snapshot
     }
 }
 

@@ -90,7 +90,7 @@ impl<'a> Stranger<'a> {
             trace: None,
         };
         let mut record = Record::open();
-        let trial = Trial::open(&warm.world, &warm.clock, &mut record);
+        let trial = Trial::open(&warm.snapshot, &warm.clock, &mut record);
         let mut body = warm.body.clone();
         let judged = admission::prove(&head, &mut body, trial);
         let refusal = black_box(warm.runtime.block_on(judged)).unwrap_err();

@@ -77,7 +77,7 @@ impl Admitted {
     ) -> Self {
         let ProvenRequest {
             head,
-            world,
+            snapshot,
             operation,
             target: _,
             ids: _,
@@ -98,7 +98,7 @@ impl Admitted {
             envelope,
             body: if bodiless { Bytes::new() } else { body },
             operation,
-            environment: world.policy.environment,
+            environment: snapshot.policy.environment,
             links,
             at,
             evidence,

@@ -25,5 +25,5 @@ pub(super) struct AuthenticatedRequest<'a> {
     pub(super) tpp: &'a TppId,
     /// The TPP's name in its certificate.
     pub(super) tpp_name: &'a str,
-    pub(super) world: &'a Snapshot,
+    pub(super) snapshot: &'a Snapshot,
 }

@@ -131,7 +131,7 @@ fn request_id_claim(
     let id = request.envelope.request_id()?;
     let retention = match request.method.is_safe() {
         false => Retention::Day,
-        true if request.world.policy.replay_everywhere => Retention::Date,
+        true if request.snapshot.policy.replay_everywhere => Retention::Date,
         true => Retention::Memory,
     };
     Some(RequestIdClaim {
@@ -149,7 +149,7 @@ fn quota_claim(
     store: &StateStore,
     now: Timestamp,
 ) -> Option<QuotaClaim> {
-    let policy = &request.world.policy.quota;
+    let policy = &request.snapshot.policy.quota;
     let operation = request.operation;
     let counted = !request.envelope.is_psu_present()
         || policy.psu_present_needs_session && grant.session().is_none();
@@ -181,7 +181,7 @@ fn may_have_been_unknown(
     now: Timestamp,
 ) -> bool {
     let yesterday = Timestamp::from_unix(now.unix().saturating_sub(86_400));
-    let unknown_psu = request.world.policy.unknown_psu;
+    let unknown_psu = request.snapshot.policy.unknown_psu;
     grant.is_learned() || unknown_psu.is_learned(now) || unknown_psu.is_learned(yesterday)
 }
 
@@ -190,7 +190,7 @@ const LIMIT: u32 = 200;
 
 /// QUO-13.
 fn page(request: &AuthenticatedRequest<'_>, key: QuotaHash, store: &StateStore) -> Option<Page> {
-    let once = request.world.policy.quota.pages_once
+    let once = request.snapshot.policy.quota.pages_once
         && request.operation.transactions == Transactions::List;
     let query = request.query.filter(|_| once)?;
     let number = |written: Option<i32>| written.and_then(|number| u32::try_from(number).ok());

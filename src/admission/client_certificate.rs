@@ -14,18 +14,18 @@ pub(super) fn judge(
     head: &Head<'_>,
     tpp: &Tpp,
     _signed: &Signed,
-    world: &Snapshot,
+    snapshot: &Snapshot,
     now: Timestamp,
 ) -> Result<Option<Arc<Qwac>>, Refusal> {
     let Some(shown) = head.client else {
         return Ok(None);
     };
     let certificate = tpp.certificate();
-    let judged = match world.trust.known_qwac(shown, now) {
+    let judged = match snapshot.trust.known_qwac(shown, now) {
         Some(known) => Ok(known),
         None => {
-            world.rates.chain(head.peer)?;
-            world.trust.qwac(shown, now)
+            snapshot.rates.chain(head.peer)?;
+            snapshot.trust.qwac(shown, now)
         }
     };
     let qwac = judged.map_err(|fault| {

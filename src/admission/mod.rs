@@ -248,12 +248,12 @@ pub async fn prove<'a>(
     body: &mut impl Incoming,
     mut trial: Trial<'a>,
 ) -> Result<Proven<'a>, Refusal> {
-    let world = trial.world;
-    let policy = &world.policy;
+    let snapshot = trial.snapshot;
+    let policy = &snapshot.policy;
     let at = trial.received();
     trial.read(head);
 
-    let matched = trial.require(Stage::Match, matching::find(head, world));
+    let matched = trial.require(Stage::Match, matching::find(head, snapshot));
     let (operation, (target, ids)) = matched?;
     trial.record.note_operation(&operation);
     let (envelope, headers) = envelope::check(head, body.announced(), &operation, policy);
@@ -261,7 +261,7 @@ pub async fn prove<'a>(
 
     let query = trial.judge(Stage::Query, query::judge(target, &envelope, &operation))?;
     let date = date::judge(&envelope, &headers, at, &mut trial)?;
-    let from_address = trial.judge(Stage::AddressRate, world.rates.address(head.peer))?;
+    let from_address = trial.judge(Stage::AddressRate, snapshot.rates.address(head.peer))?;
     let OfSender {
         tpp,
         entitled,
@@ -282,7 +282,7 @@ pub async fn prove<'a>(
     Ok(Proven {
         request: ProvenRequest {
             head,
-            world,
+            snapshot,
             operation,
             target,
             ids,
@@ -386,7 +386,7 @@ pub fn count_refused(refusal: Refusal, peer: Option<SocketAddr>, mut trial: Tria
     if checks.any(|check| check.stage == stage) {
         return refusal;
     }
-    let rate = trial.world.rates.address(peer);
+    let rate = trial.snapshot.rates.address(peer);
     match trial.judge(stage, rate) {
         Ok(_) => refusal,
         Err(limited) => limited,

@@ -32,7 +32,7 @@ pub struct Proven<'a> {
 #[derive(Debug)]
 pub(super) struct ProvenRequest<'a> {
     pub(super) head: &'a Head<'a>,
-    pub(super) world: &'a Snapshot,
+    pub(super) snapshot: &'a Snapshot,
     pub(super) operation: Arc<Operation>,
     pub(super) target: Target<'a>,
     /// The decoded ids in the path (HTTP-10).
@@ -112,7 +112,7 @@ impl ProvenRequest<'_> {
         trial: &mut Trial<'_>,
     ) -> Result<GoodStanding, Refusal> {
         let question = Question {
-            before: self.world,
+            before: self.snapshot,
             whose: self.evidence.claimant(claims),
             needed: self.operation.role,
             psu: self.envelope.psu(),
@@ -150,7 +150,7 @@ impl ProvenRequest<'_> {
                     date: date.held().map(FreshDate::date),
                     tpp: tpp.certificate().tpp_id(),
                     tpp_name: tpp.certificate().tpp_name(),
-                    world: self.world,
+                    snapshot: self.snapshot,
                 }))
             }
             (Judged::Waived(waiver), ..)

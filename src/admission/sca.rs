@@ -36,7 +36,7 @@ pub(super) async fn judge(
     store: &StateStore,
     at: Timestamp,
 ) -> Result<Grant, Refusal> {
-    let policy = &request.world.policy;
+    let policy = &request.snapshot.policy;
     let (need, terms) = (need(request, store.keys()), terms(policy, store.keys(), at));
     let refused = |lack, bound| refusal(lack, || link(request, links, bound, at));
     let Some(psu) = need.psu else {
@@ -81,7 +81,7 @@ pub(super) async fn judge_unlearned(
     let known = store.find_now(request.tpp, psu).await.ok();
     let known = known.and_then(|known| known.fact);
     let need = need(request, store.keys());
-    let terms = terms(&request.world.policy, store.keys(), at);
+    let terms = terms(&request.snapshot.policy, store.keys(), at);
     let lack = grant::grant(&need, known.as_ref(), &terms).err()?;
     let bound = known.as_ref().map(KnownPsu::id);
     Some(refusal(lack, || link(request, links, bound, at)))
@@ -136,7 +136,7 @@ fn link(
     let pending = pending(
         request.envelope,
         request.operation,
-        request.world.policy.environment,
+        request.snapshot.policy.environment,
         request.target.path(),
         request.tpp,
         request.tpp_name,

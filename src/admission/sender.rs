@@ -22,11 +22,11 @@ pub(super) async fn of_sender(
     operation: &Operation,
     trial: &mut Trial<'_>,
 ) -> Result<OfSender, Refusal> {
-    let world = trial.world;
-    let tpp = certificate::identify(head, &world.trust, &world.rates, trial.received());
-    let enforcement = &world.policy.enforcement;
+    let snapshot = trial.snapshot;
+    let tpp = certificate::identify(head, &snapshot.trust, &snapshot.rates, trial.received());
+    let enforcement = &snapshot.policy.enforcement;
     let is_observed = || enforcement.observes(ObservableCheck::Certificate, Whose::Any);
-    if tpp.is_err() && (is_observed() || world.rates.name(head.peer)) {
+    if tpp.is_err() && (is_observed() || snapshot.rates.name(head.peer)) {
         // By this TPP the refusal is found. Where it may be only observed, the TPP decides on that.
         trial.record.note_claimed(certificate::claimed_tpp(head));
     }
@@ -36,7 +36,7 @@ pub(super) async fn of_sender(
             trial.record.note_certificate(tpp);
             (
                 trial.judge(Stage::Role, role::judge(tpp, operation))?,
-                trial.judge(Stage::Signature, signature::verify(head, tpp, world))?,
+                trial.judge(Stage::Signature, signature::verify(head, tpp, snapshot))?,
             )
         }
         Judged::Waived(because) => (
@@ -79,12 +79,12 @@ async fn of_signer(
     operation: &Operation,
     trial: &mut Trial<'_>,
 ) -> Result<OfSigner, Refusal> {
-    let world = trial.world;
-    let policy = &world.policy;
+    let snapshot = trial.snapshot;
+    let policy = &snapshot.policy;
     let at = trial.received();
-    let within_rate = world.rates.tpp(tpp.certificate().tpp_id(), head.method);
+    let within_rate = snapshot.rates.tpp(tpp.certificate().tpp_id(), head.method);
     let within_rate = trial.judge(Stage::TppRate, within_rate)?;
-    let qwac = client_certificate::judge(head, tpp, signed, world, at);
+    let qwac = client_certificate::judge(head, tpp, signed, snapshot, at);
     let qwac = match trial.judge_further(Stage::Certificate, qwac)? {
         Judged::Held(qwac) => {
             trial.heed_blocks(std::slice::from_ref(tpp.certificate().tpp_id()), operation)?;
@@ -96,14 +96,14 @@ async fn of_signer(
             None
         }
     };
-    let registered = match &world.registers {
+    let registered = match &snapshot.registers {
         None => Judged::switched_off(policy.environment)?,
         Some(registers) => {
             let found = register::judge(tpp, operation, registers, at);
             trial.judge(Stage::Register, found)?
         }
     };
-    let unrevoked = match world.trust.revocation() {
+    let unrevoked = match snapshot.trust.revocation() {
         None => Judged::switched_off(policy.environment)?,
         Some(revocation) => {
             let found =
@@ -128,18 +128,18 @@ fn of_unknown(
     operation: &Operation,
     trial: &mut Trial<'_>,
 ) -> Result<OfSigner, Refusal> {
-    let world = trial.world;
-    let environment = world.policy.environment;
+    let snapshot = trial.snapshot;
+    let environment = snapshot.policy.environment;
     let within_rate = trial.pass_over(Stage::TppRate, because);
     heed_claims(head, operation, trial)?;
-    let registered = match &world.registers {
+    let registered = match &snapshot.registers {
         Some(_) => trial.pass_over(Stage::Register, because),
         None => Judged::switched_off(environment)?,
     };
     Ok(OfSigner {
         within_rate,
         registered,
-        unrevoked: match world.trust.revocation() {
+        unrevoked: match snapshot.trust.revocation() {
             Some(_) => trial.pass_over(Stage::Revocation, because),
             None => Judged::switched_off(environment)?,
         },
@@ -153,10 +153,10 @@ fn heed_claims(
     operation: &Operation,
     trial: &mut Trial<'_>,
 ) -> Result<(), Refusal> {
-    let world = trial.world;
+    let snapshot = trial.snapshot;
     let claims = certificate::claims(head);
     trial.heed_blocks(&claims, operation)?;
-    match &world.registers {
+    match &snapshot.registers {
         Some(registers) => register::judge_claims(&claims, registers)
             .or_else(|refusal| trial.require(Stage::Register, Err(refusal))),
         None => Ok(()),

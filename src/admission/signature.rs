@@ -91,10 +91,10 @@ pub fn verify_answer_signature(
 }
 
 /// Verifies the signature. A certificate whose signature verified is cached, so that the TPP's next request needs no chain (CRT-12).
-pub(super) fn verify(head: &Head<'_>, tpp: &Tpp, world: &Snapshot) -> Result<Signed, Refusal> {
-    verify_by(head, tpp, &world.policy, |verified, signature| {
+pub(super) fn verify(head: &Head<'_>, tpp: &Tpp, snapshot: &Snapshot) -> Result<Signed, Refusal> {
+    verify_by(head, tpp, &snapshot.policy, |verified, signature| {
         tpp.certificate().remember_issuer(signature.issuer);
-        world.trust.keep(&verified, head.slot);
+        snapshot.trust.keep(&verified, head.slot);
     })
 }
 

@@ -48,7 +48,7 @@ pub trait Present: std::fmt::Debug + Send + Sync {
     fn judge(&self, question: &Question<'_>) -> Result<Listed, Refusal>;
 }
 
-/// A world that no reload changes, for tests and measurements.
+/// A configuration that no reload replaces, for tests and measurements.
 impl Present for Snapshot {
     fn judge(&self, question: &Question<'_>) -> Result<Listed, Refusal> {
         question.judge(self)

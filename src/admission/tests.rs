@@ -120,7 +120,7 @@ fn judge_in(
     late: u64,
     policy: Policy,
 ) -> (Result<Admitted, Refusal>, Record) {
-    let world = Snapshot::new(
+    let snapshot = Snapshot::new(
         policy,
         Catalogue::new(Environment::Sandbox, builtin()).unwrap(),
         trust,
@@ -133,14 +133,14 @@ fn judge_in(
     let head = Head::unconnected(&method, signed.target.as_bytes(), &headers, framing);
     let clock = Clock::standing(Timestamp::from_unix(NOW.unix() + late));
     let mut record = Record::open();
-    let trial = Trial::open(&world, &clock, &mut record);
+    let trial = Trial::open(&snapshot, &clock, &mut record);
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_time().build().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let verdict = runtime.block_on(async {
         let (links, store) = state(folder.path()).await;
         let proven = prove(&head, &mut Bytes::new(), trial).await?;
-        authorise(proven, &links, &store, &world).await
+        authorise(proven, &links, &store, &snapshot).await
     });
     let verdict = verdict.map(|admission| match admission {
         Admission::Forward(admitted) => *admitted,

@@ -17,7 +17,7 @@ use std::{sync::Arc, time::Duration};
 /// Judges one request.
 #[derive(Debug)]
 pub struct Trial<'a> {
-    pub(super) world: &'a Snapshot,
+    pub(super) snapshot: &'a Snapshot,
     pub(super) record: &'a mut Record,
     /// The head of the request, while it is proven.
     head: Option<&'a Head<'a>>,
@@ -31,10 +31,10 @@ pub struct Trial<'a> {
 }
 
 impl<'a> Trial<'a> {
-    /// Opens the trial of a request whose head has just been received. `world` judges the request, `record` notes each check.
-    pub fn open(world: &'a Snapshot, clock: &'a Clock, record: &'a mut Record) -> Self {
+    /// Opens the trial of a request whose head has just been received. `snapshot` judges the request, `record` notes each check.
+    pub fn open(snapshot: &'a Snapshot, clock: &'a Clock, record: &'a mut Record) -> Self {
         Self {
-            world,
+            snapshot,
             head: None,
             clock,
             received: clock.now(),
@@ -149,7 +149,7 @@ impl<'a> Trial<'a> {
     pub(super) fn confirm(&mut self) -> Result<(), Refusal> {
         for (stage, refusal) in std::mem::take(&mut self.undecided) {
             let whose = Whose::Of(self.caller());
-            let enforcement = &self.world.policy.enforcement;
+            let enforcement = &self.snapshot.policy.enforcement;
             let Ruling { observed, decision } = enforcement.rule(stage, refusal, whose);
             self.record.replace_observed(stage, &observed);
             if let Err(refusal) = decision {
@@ -166,7 +166,7 @@ impl<'a> Trial<'a> {
     /// # Errors
     /// The faults that refuse.
     pub(super) fn observe(&mut self, stage: Stage, refusal: Refusal) -> Result<Waiver, Refusal> {
-        let enforcement = &self.world.policy.enforcement;
+        let enforcement = &self.snapshot.policy.enforcement;
         let whose = if stage < Stage::Certificate && enforcement.has_tpps() {
             self.undecided.push((stage, refusal.clone()));
             Whose::Any
@@ -209,7 +209,8 @@ impl<'a> Trial<'a> {
         let Some(head) = self.head.filter(|_| is_early) else {
             return;
         };
-        if headers::SIGNATURE.get_filled(&head.fields).is_some() && self.world.rates.name(head.peer)
+        if headers::SIGNATURE.get_filled(&head.fields).is_some()
+            && self.snapshot.rates.name(head.peer)
         {
             self.record.note_claimed(certificate::claimed_tpp(head));
         }

@@ -39,9 +39,9 @@ macro_rules! kinds {
         /// The kind of a record.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[allow(missing_docs, reason = "docs/audit.md describes each by its name")]
-        pub enum Kind { $($variant),+ }
+        pub enum AuditKind { $($variant),+ }
 
-        impl Kind {
+        impl AuditKind {
             /// The class of its records.
             pub const fn class(self) -> Class {
                 match self { $(Self::$variant => Class::$class),+ }
@@ -88,14 +88,14 @@ kinds! {
 #[derive(Clone, Debug)]
 pub struct AuditEvent {
     pub(super) at: LogTime,
-    pub(super) kind: Kind,
+    pub(super) kind: AuditKind,
     pub(super) psu: Option<PsuHash>,
     pub(super) members: Map<String, Value>,
 }
 
 impl AuditEvent {
     /// A record of this kind, of something that happened at this time.
-    pub fn new(kind: Kind, at: LogTime) -> Self {
+    pub fn new(kind: AuditKind, at: LogTime) -> Self {
         Self {
             at,
             kind,

@@ -24,7 +24,7 @@ mod writer;
 mod search;
 mod verify;
 
-pub use event::{AuditEvent, Class, Kind};
+pub use event::{AuditEvent, AuditKind, Class};
 pub use search::{Found, Wanted, search};
 pub use shared::{AuditCounts, AuditUnavailable};
 pub use verify::{Checkpoint, Finding, Verified, checkpoints, verify};
@@ -117,7 +117,7 @@ impl Audit {
     }
 
     /// A record of something that happens now.
-    pub fn event(&self, kind: Kind) -> AuditEvent {
+    pub fn event(&self, kind: AuditKind) -> AuditEvent {
         let at = self
             .0
             .as_ref()
@@ -214,7 +214,7 @@ impl Audit {
 
 impl Open {
     /// Takes the place of a record; one without a place is counted as dropped.
-    fn has_place(&self, kind: Kind) -> bool {
+    fn has_place(&self, kind: AuditKind) -> bool {
         let is_taken = self.shared.places.take(kind);
         if !is_taken {
             self.shared.count_dropped();
@@ -337,7 +337,12 @@ mod tests {
     #[tokio::test]
     async fn no_record_of_a_forwarded_request_is_left_out() {
         let (audit, jobs) = hanging(false);
-        for kind in [Kind::Refused, Kind::Failed, Kind::Call, Kind::Bound] {
+        for kind in [
+            AuditKind::Refused,
+            AuditKind::Failed,
+            AuditKind::Call,
+            AuditKind::Bound,
+        ] {
             for _ in 0..20_000 {
                 audit.record(audit.event(kind));
             }
@@ -346,14 +351,14 @@ mod tests {
         let mut forwarded = 0;
         for _ in 0..10_000 {
             let mut has_begun = false;
-            let event = audit.event(Kind::Forwarding);
+            let event = audit.event(AuditKind::Forwarding);
             let recorded = audit.record_forwarding(event, || has_begun = true).await;
             assert_eq!(recorded.is_ok(), has_begun);
             forwarded += usize::from(has_begun);
         }
         assert_eq!(forwarded, 8_192);
         for _ in 0..forwarded {
-            audit.record(audit.event(Kind::Outcome));
+            audit.record(audit.event(AuditKind::Outcome));
         }
         assert_eq!(audit.counts().dropped, noise, "only noise was left out");
         let kinds = jobs.try_iter().filter_map(|job| match job {
@@ -361,7 +366,7 @@ mod tests {
             Job::Flush(_) => None,
         });
         let kinds = kinds.collect::<Vec<_>>();
-        for kind in [Kind::Forwarding, Kind::Outcome] {
+        for kind in [AuditKind::Forwarding, AuditKind::Outcome] {
             assert_eq!(kinds.iter().filter(|it| **it == kind).count(), forwarded);
         }
     }

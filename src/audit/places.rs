@@ -3,7 +3,7 @@
 //! Invariant: a request that goes to the core has places for its record and for its outcome, or it does not go there. Neither refusals nor
 //! calls of the control listener take them, so no record of a forwarded request is left out while the process runs.
 
-use super::event::Kind;
+use super::event::AuditKind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The most records that wait of requests that were forwarded: of 8 192 requests, each with its outcome.
@@ -31,10 +31,10 @@ pub(super) struct Places {
 impl Places {
     /// Takes the place of a record: with the place of a record before forwarding also that of its outcome, which therefore always has one.
     /// False if there is none.
-    pub(super) fn take(&self, kind: Kind) -> bool {
+    pub(super) fn take(&self, kind: AuditKind) -> bool {
         let number = match kind {
-            Kind::Outcome => 0,
-            Kind::Forwarding => 2,
+            AuditKind::Outcome => 0,
+            AuditKind::Forwarding => 2,
             _ => 1,
         };
         let (taken, most) = self.share(kind);
@@ -54,7 +54,7 @@ impl Places {
     }
 
     /// Gives back the place of a record that is written, or that nobody waits for any more.
-    pub(super) fn give_back(&self, kind: Kind) {
+    pub(super) fn give_back(&self, kind: AuditKind) {
         let less = |taken: usize| Some(taken.saturating_sub(1));
         let (taken, _) = self.share(kind);
         // It never fails: `less` always has a value.
@@ -62,27 +62,29 @@ impl Places {
     }
 
     /// The places of a kind, and how many there are.
-    const fn share(&self, kind: Kind) -> (&AtomicUsize, usize) {
+    const fn share(&self, kind: AuditKind) -> (&AtomicUsize, usize) {
         match kind {
-            Kind::Forwarding | Kind::Outcome => (&self.forwarded, FORWARDED),
-            Kind::Refused | Kind::Failed | Kind::LeftOut | Kind::Call => (&self.refusals, REFUSALS),
-            Kind::ScaCompleted
-            | Kind::ScaFailed
-            | Kind::Bound
-            | Kind::Learned
-            | Kind::Withdrawn
-            | Kind::Unbound
-            | Kind::Erased
-            | Kind::ImportBegun
-            | Kind::Imported
-            | Kind::Started
-            | Kind::Stopped
-            | Kind::Reloaded
-            | Kind::ReloadRefused
-            | Kind::TppBlocked
-            | Kind::TppUnblocked
-            | Kind::Retired
-            | Kind::Resumed => (&self.changes, CHANGES),
+            AuditKind::Forwarding | AuditKind::Outcome => (&self.forwarded, FORWARDED),
+            AuditKind::Refused | AuditKind::Failed | AuditKind::LeftOut | AuditKind::Call => {
+                (&self.refusals, REFUSALS)
+            }
+            AuditKind::ScaCompleted
+            | AuditKind::ScaFailed
+            | AuditKind::Bound
+            | AuditKind::Learned
+            | AuditKind::Withdrawn
+            | AuditKind::Unbound
+            | AuditKind::Erased
+            | AuditKind::ImportBegun
+            | AuditKind::Imported
+            | AuditKind::Started
+            | AuditKind::Stopped
+            | AuditKind::Reloaded
+            | AuditKind::ReloadRefused
+            | AuditKind::TppBlocked
+            | AuditKind::TppUnblocked
+            | AuditKind::Retired
+            | AuditKind::Resumed => (&self.changes, CHANGES),
         }
     }
 }
@@ -96,20 +98,20 @@ mod tests {
         let places = Places::default();
         let taken = |kind| (0..100_000).take_while(|_| places.take(kind)).count();
         assert!(!places.is_crowded());
-        assert_eq!(taken(Kind::Refused), REFUSALS);
+        assert_eq!(taken(AuditKind::Refused), REFUSALS);
         assert!(places.is_crowded());
-        assert_eq!((taken(Kind::Failed), taken(Kind::Call)), (0, 0));
-        assert_eq!(taken(Kind::Bound), CHANGES);
-        assert_eq!(taken(Kind::Forwarding), FORWARDED / 2);
+        assert_eq!((taken(AuditKind::Failed), taken(AuditKind::Call)), (0, 0));
+        assert_eq!(taken(AuditKind::Bound), CHANGES);
+        assert_eq!(taken(AuditKind::Forwarding), FORWARDED / 2);
         // Each has an outcome, whatever waits.
-        assert_eq!(taken(Kind::Outcome), 100_000);
+        assert_eq!(taken(AuditKind::Outcome), 100_000);
         for _ in 0..2 {
-            assert!(!places.take(Kind::Forwarding));
-            places.give_back(Kind::Forwarding);
-            places.give_back(Kind::Outcome);
-            assert!(places.take(Kind::Forwarding));
+            assert!(!places.take(AuditKind::Forwarding));
+            places.give_back(AuditKind::Forwarding);
+            places.give_back(AuditKind::Outcome);
+            assert!(places.take(AuditKind::Forwarding));
         }
-        places.give_back(Kind::Call);
-        assert!(places.take(Kind::Refused) && !places.take(Kind::Refused));
+        places.give_back(AuditKind::Call);
+        assert!(places.take(AuditKind::Refused) && !places.take(AuditKind::Refused));
     }
 }

@@ -4,7 +4,7 @@
 
 use super::{
     chain::Chain,
-    event::{Class, Kind},
+    event::{AuditKind, Class},
     files,
 };
 use crate::{clock::LogTime, config::AuditSettings};
@@ -23,7 +23,7 @@ pub(super) fn retire(chains: &mut [Chain], class: Class, now: LogTime) -> Result
     };
     let mut record = Map::<String, Value>::new();
     record.insert("time".into(), now.to_string().into());
-    record.insert("kind".into(), Kind::Retired.name().into());
+    record.insert("kind".into(), AuditKind::Retired.name().into());
     record.insert("class".into(), class.name().into());
     record.insert("last".into(), retired.last.into());
     record.insert("hash".into(), retired.hash.clone().into());

@@ -5,7 +5,7 @@
 
 use super::{
     chain::{self, FIRST, Tail},
-    event::{Class, Kind},
+    event::{AuditKind, Class},
     files,
 };
 use crate::hex;
@@ -191,7 +191,7 @@ fn retired(folder: &Path) -> io::Result<Retired> {
     for path in files::of_class(folder, Class::Control)? {
         let content = read_file(&path)?.unwrap_or_default();
         for line in content.split(|byte| *byte == b'\n') {
-            if files::text(line, "kind").as_deref() != Some(Kind::Retired.name()) {
+            if files::text(line, "kind").as_deref() != Some(AuditKind::Retired.name()) {
                 continue;
             }
             let (class, hash) = (files::text(line, "class"), files::text(line, "hash"));
@@ -269,11 +269,11 @@ impl Reading<'_> {
             let after = self.tail.map_or(0, |tail| tail.seq);
             return self.fault(path, format!("the line after {after} is no record"));
         };
-        let kind = Kind::ALL
+        let kind = AuditKind::ALL
             .iter()
             .find(|kind| Some(kind.name()) == text("kind"));
         // A failure of the disk is noted in the chain that had it.
-        if kind.is_some_and(|kind| kind.class() != class && *kind != Kind::Resumed) {
+        if kind.is_some_and(|kind| kind.class() != class && *kind != AuditKind::Resumed) {
             let text = format!("line {seq} is a record of another chain");
             self.fault(path, text);
         }

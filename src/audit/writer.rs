@@ -6,7 +6,7 @@
 
 use super::{
     chain::Chain,
-    event::{AuditEvent, Class, Kind},
+    event::{AuditEvent, AuditKind, Class},
     pseudonyms::{Erasure, Pseudonyms},
     retire,
     shared::{AuditUnavailable, Shared},
@@ -120,7 +120,7 @@ impl Writer {
             if !own.is_empty() {
                 let _ = self.append(class, &own);
             } else if failing.contains(&class) {
-                let event = AuditEvent::new(Kind::Resumed, self.clock.log_time());
+                let event = AuditEvent::new(AuditKind::Resumed, self.clock.log_time());
                 if self.append(class, &[&event]).is_ok() {
                     self.shared.count_written();
                 }
@@ -194,7 +194,7 @@ impl Writer {
         };
         let event = |erasure: &Erasure| {
             let pseudonym = erasure.pseudonym.clone();
-            AuditEvent::new(Kind::Erased, erasure.at).with("psu", pseudonym)
+            AuditEvent::new(AuditKind::Erased, erasure.at).with("psu", pseudonym)
         };
         let events: Vec<_> = erasures.iter().map(event).collect();
         let events: Vec<_> = events.iter().collect();
@@ -315,7 +315,7 @@ mod tests {
     }
 
     fn bound(clock: &Clock, psu: u8) -> (AuditEvent, Option<Reply>) {
-        let event = AuditEvent::new(Kind::Bound, clock.log_time());
+        let event = AuditEvent::new(AuditKind::Bound, clock.log_time());
         (event.about(PsuHash::from_bytes([psu; 16])), None)
     }
 

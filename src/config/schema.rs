@@ -27,16 +27,16 @@ const OTHERS: [&str; 4] = [
 
 /// A place in the configuration: what may stand there.
 #[derive(Debug, Default)]
-struct Place {
+struct SchemaNode {
     kinds: Vec<Expected>,
-    keys: BTreeMap<String, Place>,
+    keys: BTreeMap<String, SchemaNode>,
     /// The elements of a list, or the values of a mapping with any keys.
-    inner: Option<Box<Place>>,
+    inner: Option<Box<SchemaNode>>,
 }
 
 /// The schema, draft 7, which editors know best.
 pub fn schema() -> Value {
-    let mut whole = Place::default();
+    let mut whole = SchemaNode::default();
     let mut notes = Notes {
         descriptions: descriptions(),
         required: BTreeMap::new(),
@@ -131,7 +131,7 @@ fn recorded() -> Vec<Vec<(String, Expected)>> {
     all
 }
 
-impl Place {
+impl SchemaNode {
     /// Notes one thing that a reader asks for at `path` below this place.
     fn take(&mut self, path: &str, expected: Expected) {
         let path = path.trim_start_matches('.');

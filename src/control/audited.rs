@@ -2,28 +2,33 @@
 
 use super::{context::Call, fault::ApiFault};
 use crate::{
-    audit::{AuditEvent, Kind},
+    audit::{AuditEvent, AuditKind},
     interface::{ForbiddenTpp, TppId, headers::PsuId},
     state::{ConsentAccounts, Known},
 };
 
 impl Call<'_> {
     /// A record about a PSU of a TPP.
-    pub(super) fn event(self, kind: Kind, tpp: &TppId, psu: Option<Known<PsuId>>) -> AuditEvent {
+    pub(super) fn event(
+        self,
+        kind: AuditKind,
+        tpp: &TppId,
+        psu: Option<Known<PsuId>>,
+    ) -> AuditEvent {
         self.about(kind, tpp.as_str(), psu)
     }
 
     /// The same about a TPP that the call takes something from, in every spelling.
     pub(super) fn event_against(
         self,
-        kind: Kind,
+        kind: AuditKind,
         tpp: &ForbiddenTpp,
         psu: Option<Known<PsuId>>,
     ) -> AuditEvent {
         self.about(kind, tpp.as_str(), psu)
     }
 
-    fn about(self, kind: Kind, tpp: &str, psu: Option<Known<PsuId>>) -> AuditEvent {
+    fn about(self, kind: AuditKind, tpp: &str, psu: Option<Known<PsuId>>) -> AuditEvent {
         let context = self.context;
         let event = context.telemetry.audit().event(kind);
         let event = event.with("tpp", tpp);

@@ -19,10 +19,10 @@ use uuid::Uuid;
 
 /// A bound listener that does not serve yet.
 #[derive(Debug)]
-pub struct Bound(pub(super) Kind);
+pub struct Bound(pub(super) BoundSocket);
 
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum BoundSocket {
     Tcp(std::net::TcpListener),
     Unix(std::os::unix::net::UnixListener, SocketFile),
 }
@@ -34,7 +34,7 @@ impl Bound {
     /// The socket cannot be set to non-blocking.
     pub fn inherited_tcp(listener: std::net::TcpListener) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
-        Ok(Self(Kind::Tcp(listener)))
+        Ok(Self(BoundSocket::Tcp(listener)))
     }
 
     /// A listener on a Unix socket that another process bound to `path`, and whose file therefore stays.
@@ -48,7 +48,7 @@ impl Bound {
         listener.set_nonblocking(true)?;
         let file = SocketFile::removed_at_the_end(path);
         file.stays.store(true, Ordering::Release);
-        Ok(Self(Kind::Unix(listener, file)))
+        Ok(Self(BoundSocket::Unix(listener, file)))
     }
 
     /// A copy of the socket.
@@ -57,12 +57,12 @@ impl Bound {
     /// No file descriptor is left.
     pub fn share(&self) -> io::Result<SharedSocket> {
         Ok(match &self.0 {
-            Kind::Tcp(listener) => SharedSocket {
+            BoundSocket::Tcp(listener) => SharedSocket {
                 descriptor: listener.as_fd().try_clone_to_owned()?,
                 path: None,
                 stays: Arc::default(),
             },
-            Kind::Unix(listener, file) => SharedSocket {
+            BoundSocket::Unix(listener, file) => SharedSocket {
                 descriptor: listener.as_fd().try_clone_to_owned()?,
                 path: Some(file.path.clone()),
                 stays: Arc::clone(&file.stays),
@@ -84,7 +84,7 @@ impl Bound {
                 check_vacant(path)?;
                 let listener = make_socket(path)?;
                 listener.set_nonblocking(true)?;
-                Ok(Self(Kind::Unix(
+                Ok(Self(BoundSocket::Unix(
                     listener,
                     SocketFile::removed_at_the_end(path),
                 )))

@@ -6,7 +6,7 @@
 //! reveal no TPP and no PSU. TLS verifies client certificates before a request is read; their names give them roles here.
 
 use super::{context::ControlContext, fault::ApiFault, running::RunningCalls};
-use crate::audit::{AuditEvent, Kind};
+use crate::audit::{AuditEvent, AuditKind};
 use crate::config::{Authority, ClientCa, ClientRoles, ControlAccess, ControlRole, Host, Secret};
 use axum::{
     extract::{Request, State},
@@ -150,7 +150,7 @@ struct CallRecord {
 impl CallRecord {
     fn event(self, context: &ControlContext, answer: &Response) -> AuditEvent {
         let names = self.names.filter(|names| !names.0.is_empty());
-        let event = context.telemetry.audit().event(Kind::Call);
+        let event = context.telemetry.audit().event(AuditKind::Call);
         let event = event.with("call", self.call);
         let event = event.with("credential", self.credential);
         let event = event.with_some("caller", names.map(|names| names.0.to_vec()));

@@ -3,7 +3,7 @@
 //! Invariants: handshake, head, body and answer each have a time-out, and the number of connections is bounded.
 
 use super::{
-    bound::{Bound, Kind},
+    bound::{Bound, BoundSocket},
     guard::{Arrival, ClientNames},
     running::RunningCalls,
     slots::{Slots, TakenSlot},
@@ -76,12 +76,12 @@ pub(super) async fn serve(
         slots: Slots::new(MAX_CONNECTIONS),
     };
     match bound.0 {
-        Kind::Tcp(listener) => {
+        BoundSocket::Tcp(listener) => {
             let listener = TcpListener::from_std(listener)?;
             let tls = || current.load().control.tls.clone();
             serving.accept(listener, tls).await;
         }
-        Kind::Unix(listener, _file) => {
+        BoundSocket::Unix(listener, _file) => {
             serving
                 .accept(UnixListener::from_std(listener)?, || None)
                 .await;

@@ -6,7 +6,7 @@
 use super::{context::Call, fault::ApiFault};
 use crate::{
     admission::standing::{self, GoodStanding},
-    audit::{AuditEvent, Kind},
+    audit::{AuditEvent, AuditKind},
     interface::{Code, Reason, headers::PsuId},
     sca::{self, Failure, Opened, Pending, TokenFault},
     state::{Finish, Finished, Known, StateStore, TokenHash},
@@ -45,8 +45,8 @@ pub(super) async fn open_live(
     let opened = open(call, request)?;
     let context = call.context;
     let (current, at) = (context.current.load_full(), context.clock.now());
-    let (world, store) = (&current.snapshot, &context.store);
-    match standing::of_link(world, store, &opened.pending, psu, at).await {
+    let (snapshot, store) = (&current.snapshot, &context.store);
+    match standing::of_link(snapshot, store, &opened.pending, psu, at).await {
         Ok(standing) => Ok(LiveSca {
             opened,
             _standing: standing,
@@ -126,7 +126,7 @@ pub(super) async fn finish_as_failed(
         psu,
         ..
     } = &opened.pending;
-    let event = call.event(Kind::ScaFailed, tpp, *psu);
+    let event = call.event(AuditKind::ScaFailed, tpp, *psu);
     let event = event.with("operation", operation.as_str());
     let event = event.with("code", code.as_str());
     call.record(ended.told(event)).await?;

@@ -7,7 +7,7 @@ use super::{
     members::{self, Members},
 };
 use crate::{
-    audit::Kind,
+    audit::AuditKind,
     clock::Timestamp,
     interface::{
         ForbiddenTpp, TppId,
@@ -165,7 +165,7 @@ pub(super) async fn bind(call: Call<'_>, members: &mut Members) -> Result<Value,
         }
     };
     let consent = known.consent.as_ref().map(|(_, accounts)| accounts);
-    let event = call.event(Kind::Bound, &known.tpp, Some(known.psu));
+    let event = call.event(AuditKind::Bound, &known.tpp, Some(known.psu));
     let event = event.with("consent", audited::consent(consent));
     call.record(event.with("changed", changed.clone())).await?;
     Ok(json!({ "bound": word, "changed": changed }))
@@ -225,7 +225,7 @@ pub(super) async fn withdraw(call: Call<'_>, members: &mut Members) -> Result<Va
     };
     let withdrawn = ended.sessions.saturating_add(ended.consents);
     // Also of a repeated call: the record of the first may be missing.
-    let event = call.event(Kind::Withdrawn, &tpp, Some(psu));
+    let event = call.event(AuditKind::Withdrawn, &tpp, Some(psu));
     let event = event.with("what", part).with("withdrawn", withdrawn);
     call.record(event).await?;
     Ok(json!({ "withdrawn": withdrawn, "consents_left": left }))
@@ -241,7 +241,7 @@ pub(super) async fn unbind(call: Call<'_>, members: &mut Members) -> Result<Valu
         Withdrawn::Done { ended, .. } => {
             let Ended { sessions, consents } = ended;
             tracing::info!(tpp = tpp.as_str(), "unbound by the bank");
-            let event = call.event(Kind::Unbound, &tpp, Some(psu));
+            let event = call.event(AuditKind::Unbound, &tpp, Some(psu));
             let event = event.with("withdrawn", sessions.saturating_add(consents));
             call.record(event).await?;
             Ok(json!({ "unbound": true, "sessions": sessions, "consents": consents }))

@@ -11,7 +11,7 @@ use super::{
     members::{self, Members},
 };
 use crate::{
-    audit::Kind,
+    audit::AuditKind,
     interface::{
         Code,
         headers::{CorporateId, PsuContext, PsuId},
@@ -97,7 +97,7 @@ pub(super) async fn complete(call: Call<'_>, members: &mut Members) -> Result<Va
     }
     let ended = keep(call, store, &live, &completed).await?;
     let event = call
-        .event(Kind::ScaCompleted, &pending.tpp, Some(psu))
+        .event(AuditKind::ScaCompleted, &pending.tpp, Some(psu))
         .with("operation", pending.operation.as_str())
         .with(
             "context",

@@ -8,7 +8,7 @@ use super::{
     members::{self, Members},
 };
 use crate::{
-    audit::Kind,
+    audit::AuditKind,
     clock::Timestamp,
     interface::{ForbiddenTpp, headers::PsuId},
     state::{Block, BlockScope, Blocked, Keys, Known, Lifted},
@@ -51,7 +51,7 @@ pub(super) async fn block(call: Call<'_>, members: &mut Members) -> Result<Value
             until,
         })
         .await?;
-    note(call, Kind::TppBlocked, &target, until).await?;
+    note(call, AuditKind::TppBlocked, &target, until).await?;
     Ok(json!({ "blocked": true, "changed": blocked != Blocked::Before }))
 }
 
@@ -64,7 +64,7 @@ pub(super) async fn unblock(call: Call<'_>, members: &mut Members) -> Result<Val
     if store.unblock(&target.tpp, target.scope).await? == Lifted::Unknown {
         return Err(ApiFault::BlockUnknown);
     }
-    note(call, Kind::TppUnblocked, &target, None).await?;
+    note(call, AuditKind::TppUnblocked, &target, None).await?;
     let now = call.context.clock.now();
     let left = store.list_blocks().await?.into_iter();
     let mut left = left.filter(|block| block.tpp == target.tpp && block.holds(now));
@@ -98,7 +98,7 @@ pub(super) async fn list(call: Call<'_>) -> Result<Value, ApiFault> {
 /// Logs the change, and keeps a record of it.
 async fn note(
     call: Call<'_>,
-    kind: Kind,
+    kind: AuditKind,
     target: &Target,
     until: Option<Timestamp>,
 ) -> Result<(), ApiFault> {

@@ -6,7 +6,7 @@
 use super::exchange::Exchange;
 use crate::{
     admission::{Admitted, Grant},
-    audit::{Audit, AuditUnavailable, Kind},
+    audit::{Audit, AuditKind, AuditUnavailable},
     interface::headers::RequestId,
     state::StateStore,
 };
@@ -27,7 +27,7 @@ pub(super) async fn record_forwarding(
     let tpp = admitted.tpp().map(|tpp| tpp.certificate().tpp_id());
     let trace = exchange.trace().trace_id().to_string();
     let event = audit
-        .event(Kind::Forwarding)
+        .event(AuditKind::Forwarding)
         .with_some("tpp", tpp.map(|tpp| tpp.as_str()))
         .with("operation", admitted.operation().name.as_str())
         .with_some("request_id", exchange.request_id().map(RequestId::as_str))

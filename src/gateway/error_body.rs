@@ -10,7 +10,7 @@ const MAX_TEXT: usize = 512;
 
 /// What every error body says of the gateway itself.
 #[derive(Debug)]
-pub(super) struct Origin {
+pub(super) struct ErrorBodySettings {
     /// ERR-1's `system`.
     pub(super) system: String,
     /// The base of `documentation`, which the reason follows (ERR-10); `None` for no such member.
@@ -21,7 +21,7 @@ pub(super) struct Origin {
 pub(super) fn of(
     refusal: &Refusal,
     id: Uuid,
-    origin: &Origin,
+    origin: &ErrorBodySettings,
     operation: Option<&Operation>,
 ) -> Value {
     let reason = refusal.reason();

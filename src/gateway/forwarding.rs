@@ -27,7 +27,7 @@ use crate::{
     interface::QuotaLeft,
     state::{Removal, StateStore},
     telemetry::{AddressAction, AddressPlace, CutCause, FailureKind, Telemetry},
-    upstreams::{Failure, Group, InFlightRequest, Place, TppMark},
+    upstreams::{Failure, Group, InFlightRequest, RequestRoom, TppMark},
 };
 use http::{Version, response::Parts};
 use pingora::{
@@ -92,7 +92,7 @@ impl Forwarder {
         session: &mut Session,
         exchange: &mut Exchange<'_>,
         admitted: &mut Admitted,
-        room: Option<Place>,
+        room: Option<RequestRoom>,
     ) -> Result<(), ForwardFailure> {
         let group = exchange.in_use().upstreams.of(admitted.operation());
         let Some(group) = group.map(Arc::clone) else {

@@ -7,7 +7,7 @@ use super::{
     delivery::{await_written, cut_of, end_request},
     descriptions::{self, Descriptions, Found},
     drain::Underway,
-    error_body::Origin,
+    error_body::ErrorBodySettings,
     exchange::{Exchange, Ledger},
     failure::{self, ForwardFailure},
     forwarding::Forwarder,
@@ -30,7 +30,7 @@ use crate::{
     signing::{AnswerSigning, AssertionSigner},
     state::StateStore,
     telemetry::Telemetry,
-    upstreams::Place,
+    upstreams::RequestRoom,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -63,7 +63,7 @@ pub(super) struct Gate {
 #[derive(Debug)]
 pub(super) struct GateSettings {
     /// ERR-1's `system`, and the pages about reasons (ERR-10).
-    pub(super) origin: Origin,
+    pub(super) origin: ErrorBodySettings,
     /// How long an idle connection is kept open, in whole seconds.
     pub(super) keepalive: Duration,
     /// The time-out of a request's body.
@@ -153,14 +153,14 @@ impl Gate {
         session: &mut Session,
         exchange: &mut Exchange<'_>,
     ) -> Result<(), ForwardFailure> {
-        let mut place = None;
-        let judged = pin!(self.judge(session, exchange, &mut place)).await;
+        let mut room = None;
+        let judged = pin!(self.judge(session, exchange, &mut room)).await;
         let mut judged =
             judged.map_err(|refusal| exchange.count_refused(refusal, peer_of(session)));
-        let place = place.filter(|_| matches!(judged, Ok(Admission::Forward(_))));
+        let room = room.filter(|_| matches!(judged, Ok(Admission::Forward(_))));
         match &mut judged {
             Ok(Admission::Forward(admitted)) => {
-                pin!(self.forwarder.forward(session, exchange, admitted, place)).await
+                pin!(self.forwarder.forward(session, exchange, admitted, room)).await
             }
             Ok(Admission::Answer(answer)) => {
                 exchange.set_outcome(Outcome::Answered);
@@ -212,7 +212,7 @@ impl Gate {
         &self,
         session: &mut Session,
         exchange: &mut Exchange<'_>,
-        place: &mut Option<Place>,
+        room: &mut Option<RequestRoom>,
     ) -> Result<Admission, Refusal> {
         let digest = session
             .digest()
@@ -231,7 +231,7 @@ impl Gate {
             return Err(failure::not_audited());
         }
         let waiting = room::await_room(exchange, session.req_header(), &arrival);
-        *place = pin!(waiting).await?;
+        *room = pin!(waiting).await?;
         if let Err(refusal) = judge_size(session.req_header(), &self.limits) {
             let refusal = exchange.count_refused(refusal, peer_of(session));
             forget_fields(session);

@@ -7,7 +7,7 @@
 
 use crate::{
     admission::Snapshot,
-    audit::Kind,
+    audit::AuditKind,
     clock::{Clock, LogTime},
     config::{Fixed, Settings},
     control::Reload,
@@ -121,10 +121,10 @@ impl Reloader {
         let hash = file_hash(&self.source);
         let event = match replaced {
             Ok(needs_restart) => audit
-                .event(Kind::Reloaded)
+                .event(AuditKind::Reloaded)
                 .with("needs_restart", needs_restart.clone()),
             Err(faults) => audit
-                .event(Kind::ReloadRefused)
+                .event(AuditKind::ReloadRefused)
                 .with("faults", faults.len()),
         };
         audit.record(event.with_some("configuration", hash));

@@ -2,7 +2,7 @@
 
 use super::{
     answer_head::{AnswerContext, write_common_headers, write_quota_headers},
-    error_body::{self, Origin},
+    error_body::{self, ErrorBodySettings},
     request_body,
     sca_link::links_object,
 };
@@ -26,12 +26,12 @@ const DRAIN_BYTES: usize = 256 * 1024;
 /// Sends the gateway's own answers.
 #[derive(Debug)]
 pub(super) struct Responder {
-    origin: Origin,
+    origin: ErrorBodySettings,
 }
 
 impl Responder {
     /// Creates a responder for this `system` (ERR-1) and this base of `documentation` (ERR-10).
-    pub(super) const fn new(origin: Origin) -> Self {
+    pub(super) const fn new(origin: ErrorBodySettings) -> Self {
         Self { origin }
     }
 

@@ -3,14 +3,14 @@
 use super::{arrival::Arrival, exchange::Exchange};
 use crate::{
     interface::{Refusal, operations::Lookup, path::Target},
-    upstreams::Place,
+    upstreams::RequestRoom,
 };
 use pingora::http::RequestHeader;
 use std::sync::Arc;
 
 /// Waits for a moment while the core has as many requests as it may, in total or of the TPP (ERR-4). The TPP is told by the certificate
 /// that the request shows, if a signature on this connection has verified last by it; on a connection that TPPs share, the others'
-/// requests do not wait. Returns the request's place, if it needs one.
+/// requests do not wait. Returns the request's room, if it needs one.
 ///
 /// # Errors
 /// There is no room in time.
@@ -18,7 +18,7 @@ pub(super) async fn await_room(
     exchange: &mut Exchange<'_>,
     head: &RequestHeader,
     arrival: &Arrival<'_>,
-) -> Result<Option<Place>, Refusal> {
+) -> Result<Option<RequestRoom>, Refusal> {
     let in_use = exchange.in_use();
     let groups = in_use.upstreams.groups();
     if groups.iter().all(|group| group.in_flight().is_free()) {
@@ -38,8 +38,8 @@ pub(super) async fn await_room(
         return Ok(None);
     };
     let (operation, group) = (Arc::clone(operation), Arc::clone(group));
-    let place = group.in_flight().await_room(known.tpp_id()).await;
-    place.map(Some).map_err(|full| {
+    let room = group.in_flight().await_room(known.tpp_id()).await;
+    room.map(Some).map_err(|full| {
         exchange.note_unjudged(&operation, known);
         Refusal::new(full.reason())
     })

@@ -4,7 +4,7 @@ use super::{
     checked::{Checked, Ports},
     control_service::{ControlRun, ControlService},
     drain::{BySignal, CONTROL_WITHIN, Drain, Drained},
-    error_body::Origin,
+    error_body::ErrorBodySettings,
     gate::{Gate, GateSettings},
     listener::{self, PublicListener, PublicSocket},
     reload::{self, Reloader},
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     admission::Snapshot,
-    audit::{self, Audit, Kind},
+    audit::{self, Audit, AuditKind},
     clock::Clock,
     config::{Fixed, Listener, LogOutput, Settings, Shutdown},
     control::{self, ControlContext, ControlSignals, Readiness, Reload},
@@ -103,7 +103,7 @@ pub fn serve(checked: Checked, startup: Startup) -> Result<(), StartFault> {
     });
     prepared.telemetry.say_left_out(true);
     let audit = prepared.telemetry.audit();
-    audit.record(audit.event(Kind::Stopped));
+    audit.record(audit.event(AuditKind::Stopped));
     if !prepared.telemetry.flush(LAST_WITHIN) {
         tracing::error!("the last lines of the access log or of the audit could not be written");
     }
@@ -225,7 +225,7 @@ fn links(sca: &ScaSettings, environment: Environment, clock: &Clock) -> Result<L
 
 fn gate_settings(fixed: &Fixed, assertion_signer: Option<Arc<AssertionSigner>>) -> GateSettings {
     GateSettings {
-        origin: Origin {
+        origin: ErrorBodySettings {
             system: fixed.system.clone(),
             documentation: fixed.listener.documentation.clone(),
         },
@@ -282,7 +282,7 @@ fn telemetry(fixed: &Fixed, source: Option<&Path>, clock: &Clock) -> Result<Tele
         None => Audit::default(),
     };
     let started = audit
-        .event(Kind::Started)
+        .event(AuditKind::Started)
         .with("version", env!("CARGO_PKG_VERSION"))
         .with_some("configuration", source.and_then(reload::file_hash));
     audit.record(started);

@@ -9,7 +9,7 @@ use crate::{
     admission::{
         Admitted, Claim, ConfirmedContext, CoreWords, ObservedFault, Snapshot, Unconfirmed,
     },
-    audit::Kind,
+    audit::AuditKind,
     clock::Timestamp,
     interface::{QuotaLeft, Reason, headers, path::AccountIds},
     state::{Bound, ConsentAccounts, Learned, LearnedContext, Removal, StateStore},
@@ -144,7 +144,9 @@ pub(super) async fn learn(
             // A changed PSU was learned before, and has a new agreement (SCA-22).
             Ok(Bound::New | Bound::Changed(_)) => {
                 let audit = telemetry.audit();
-                let learned = audit.event(Kind::Learned).with("tpp", who.tpp.as_str());
+                let learned = audit
+                    .event(AuditKind::Learned)
+                    .with("tpp", who.tpp.as_str());
                 audit.record(learned.about(store.keys().psu(who.psu)));
             }
             Ok(Bound::Elsewhere) => telemetry.psu_bound_elsewhere(BindingSource::Learning),

@@ -5,7 +5,7 @@
 
 use super::{
     PsuHash, QuotaHash, StateSettings,
-    hash::{ByOwnBits, Hash, Kind},
+    hash::{ByOwnBits, Hash, HashKind},
     lock::lock,
     rows::{BoundPsu, UsedUp},
 };
@@ -30,7 +30,7 @@ pub(super) struct Reading(u64);
 
 fn cache<K, V>(most: u64) -> Cache<Hash<K>, V, ByOwnBits>
 where
-    K: Kind,
+    K: HashKind,
     V: Clone + Send + Sync + 'static,
 {
     let builder = Cache::builder().max_capacity(most);

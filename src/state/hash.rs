@@ -15,7 +15,7 @@ use std::{
 pub struct Hash<K>([u8; 16], PhantomData<K>);
 
 /// The trait bounds of a kind, for rows that are generic over it.
-pub(super) trait Kind: Copy + Ord + Send + Sync + 'static {}
+pub(super) trait HashKind: Copy + Ord + Send + Sync + 'static {}
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $hash:ident = Hash<$kind:ident>;)*) => {$(
@@ -23,7 +23,7 @@ macro_rules! kinds {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum $kind {}
 
-        impl Kind for $kind {}
+        impl HashKind for $kind {}
 
         $(#[$doc])*
         pub type $hash = Hash<$kind>;

@@ -80,7 +80,7 @@ pub use keys::Keys;
 pub use known_psu::KnownPsu;
 pub use postgres::settings::PlantedFault;
 pub use postgres::settings::{PostgresSettings, PostgresTls, StaleReads};
-pub use psu::{Accounts, Consent, ConsentAccounts, Context, Origin, Psu, Session};
+pub use psu::{Accounts, Consent, ConsentAccounts, Context, ContextOrigin, Psu, Session};
 pub use rules::Removal;
 pub use settings::{OpenFault, StateSettings};
 pub use verbs::{

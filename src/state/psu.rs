@@ -31,7 +31,7 @@ pub struct Context {
     /// The keyed hash of the PSU-Corporate-ID; `None` is PRIVATE.
     pub corporate: Option<CorporateHash>,
     /// Who confirmed the context.
-    pub origin: Origin,
+    pub origin: ContextOrigin,
     /// The time of the last completed SCA in this context (QUO-9); `None` if unknown.
     pub last_sca: Option<Timestamp>,
     /// The consent to account information, if given and not withdrawn (SCA-18).
@@ -40,7 +40,7 @@ pub struct Context {
 
 /// Who confirmed a context of a PSU (SCA-17, SCA-22).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Origin {
+pub enum ContextOrigin {
     /// A version before the mark wrote it. While PSUs were learned, such versions kept every agreement that a TPP named.
     Unknown,
     /// The bank said it by a call: a completed SCA, or `POST /psu/bind`.
@@ -91,7 +91,7 @@ impl Psu {
     pub(super) fn update_context(
         &mut self,
         corporate: Option<CorporateHash>,
-        origin: Origin,
+        origin: ContextOrigin,
         change: impl FnOnce(&mut Context),
     ) {
         let found = self
@@ -118,7 +118,7 @@ impl Psu {
     }
 }
 
-impl Origin {
+impl ContextOrigin {
     const ALL: [Self; 4] = [Self::Unknown, Self::Bank, Self::Import, Self::Core];
 
     /// The number in the tables.

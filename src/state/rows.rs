@@ -5,7 +5,7 @@
 
 use super::{
     Block, BlockHash, ListHash, Psu, PsuHash, QuotaHash, ReportHash, RequestHash, TokenHash,
-    hash::{Hash, HashMapByBits, Kind, OfBlock, OfList, OfPsu, OfQuota, OfRequest, OfToken},
+    hash::{Hash, HashKind, HashMapByBits, OfBlock, OfList, OfPsu, OfQuota, OfRequest, OfToken},
     rules::Calls,
 };
 use portvakt_base::clock::Timestamp;
@@ -94,7 +94,7 @@ pub(super) struct ChangedRow<'a, K, R> {
     pub(super) row: Option<&'a R>,
 }
 
-impl<K: Kind, R> Default for Loaded<K, R> {
+impl<K: HashKind, R> Default for Loaded<K, R> {
     fn default() -> Self {
         Self {
             rows: HashMapByBits::default(),
@@ -103,7 +103,7 @@ impl<K: Kind, R> Default for Loaded<K, R> {
     }
 }
 
-impl<K: Kind, R: Clone + PartialEq> Loaded<K, R> {
+impl<K: HashKind, R: Clone + PartialEq> Loaded<K, R> {
     /// Whether the row of a key was loaded already.
     pub(super) fn has(&self, key: Hash<K>) -> bool {
         self.rows.contains_key(&key)

@@ -9,7 +9,7 @@ use super::{
     clock::ClockRow,
     engine::Engine,
     freshness::{AsOf, Freshness, Reads},
-    hash::{Hash, Kind},
+    hash::{Hash, HashKind},
     lock::lock,
     process::Process,
     rows::{BoundPsu, ListRow, Loaded, RowKey, Rows, TokenRow},
@@ -209,7 +209,7 @@ impl Tables {
 
 fn load<K, R>(table: &BTreeMap<Hash<K>, R>, key: Hash<K>, rows: &mut Loaded<K, R>)
 where
-    K: Kind,
+    K: HashKind,
     R: Clone + PartialEq,
 {
     rows.load(key, table.get(&key).cloned());
@@ -217,7 +217,7 @@ where
 
 fn write<K, R>(table: &mut BTreeMap<Hash<K>, R>, rows: &Loaded<K, R>)
 where
-    K: Kind,
+    K: HashKind,
     R: Clone + PartialEq,
 {
     for changed in rows.changed() {
@@ -228,7 +228,10 @@ where
     }
 }
 
-fn retain<K: Kind, R>(table: &mut BTreeMap<Hash<K>, R>, stays: impl Fn(&R) -> bool) -> (u64, u64) {
+fn retain<K: HashKind, R>(
+    table: &mut BTreeMap<Hash<K>, R>,
+    stays: impl Fn(&R) -> bool,
+) -> (u64, u64) {
     let before = count(table);
     table.retain(|_, row| stays(row));
     (before, count(table))

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     admission::{Outcome, Stage},
-    audit::{Audit, AuditEvent, Kind},
+    audit::{Audit, AuditEvent, AuditKind},
     interface::{Reason, TppId, headers::RequestId},
 };
 use std::{net::IpAddr, time::Duration};
@@ -61,12 +61,12 @@ impl RefusalRecords {
     /// Records a finished request, if the audit is to have it.
     pub(super) fn record(&self, finished: &Finished<'_>, audit: &Audit) {
         if finished.is_audited {
-            audit.record(event(finished, audit, Kind::Outcome));
+            audit.record(event(finished, audit, AuditKind::Outcome));
             return;
         }
         let kind = match finished.outcome {
-            Outcome::Refused(_) => Kind::Refused,
-            Outcome::Failed(_) => Kind::Failed,
+            Outcome::Refused(_) => AuditKind::Refused,
+            Outcome::Failed(_) => AuditKind::Failed,
             Outcome::Forwarded(_) | Outcome::Answered | Outcome::Abandoned(_) | Outcome::Cut(_) => {
                 return;
             }
@@ -107,7 +107,7 @@ impl RefusalRecords {
         ];
         for (of, shares) in kinds {
             for (subject, omitted) in shares.due(is_end) {
-                let event = audit.event(Kind::LeftOut).with("of", of);
+                let event = audit.event(AuditKind::LeftOut).with("of", of);
                 let event = match &subject {
                     Subject::Tpp(tpp) => event.with("tpp", tpp.as_str()),
                     Subject::OtherTpps | Subject::Gateway => event,
@@ -119,7 +119,7 @@ impl RefusalRecords {
     }
 }
 
-fn event(finished: &Finished<'_>, audit: &Audit, kind: Kind) -> AuditEvent {
+fn event(finished: &Finished<'_>, audit: &Audit, kind: AuditKind) -> AuditEvent {
     let record = finished.record;
     let tpp = record.shown_tpp().map(TppId::as_str);
     let name = match finished.record.holds(Stage::Signature) {

@@ -2,7 +2,7 @@
 
 use super::{
     labels::Values,
-    table::{Kind, Row, SECTIONS},
+    table::{MetricKind, Row, SECTIONS},
 };
 use std::{env, fmt::Write, fs, path::Path};
 
@@ -59,9 +59,9 @@ fn described((name, values): &(&str, Values)) -> String {
 
 fn kind(metric: &Row) -> String {
     match metric.kind {
-        Kind::Counter => "counter".to_owned(),
-        Kind::Gauge => "gauge".to_owned(),
-        Kind::Histogram(bounds) => {
+        MetricKind::Counter => "counter".to_owned(),
+        MetricKind::Gauge => "gauge".to_owned(),
+        MetricKind::Histogram(bounds) => {
             let bounds: Vec<_> = bounds.iter().map(ToString::to_string).collect();
             format!("histogram: {}", bounds.join(", "))
         }
@@ -97,7 +97,7 @@ fn names_are_unique_and_follow_the_conventions() {
         );
         assert_eq!(
             name.ends_with("_total"),
-            metric.kind == Kind::Counter,
+            metric.kind == MetricKind::Counter,
             "{name}"
         );
         assert!(metric.help.ends_with('.'), "{name}");

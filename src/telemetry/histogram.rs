@@ -6,7 +6,7 @@
 use super::{
     labels::LabelSet,
     samples::{distribution, family, labels},
-    table::{Kind, Row},
+    table::{MetricKind, Row},
 };
 use prometheus::{
     Error,
@@ -110,10 +110,10 @@ pub(super) struct Histogram {
 }
 
 impl Histogram {
-    fn new(kind: Kind) -> Self {
+    fn new(kind: MetricKind) -> Self {
         let bounds = match kind {
-            Kind::Histogram(bounds) => bounds,
-            Kind::Counter | Kind::Gauge => &[],
+            MetricKind::Histogram(bounds) => bounds,
+            MetricKind::Counter | MetricKind::Gauge => &[],
         };
         let bounds = bounds
             .iter()

@@ -7,7 +7,7 @@ use super::{
     histogram::Histograms,
     labels::{LabelSet, Values},
     samples::Families,
-    table::{Kind, Metric, Row},
+    table::{Metric, MetricKind, Row},
 };
 use prometheus::{IntCounter, IntCounterVec, IntGauge, Opts, Registry, core::Collector};
 use std::marker::PhantomData;
@@ -25,7 +25,7 @@ impl Registrar {
     pub(super) fn counter(&self, metric: &'static Metric<()>) -> IntCounter {
         let row = &metric.row;
         let counter = IntCounter::new(row.name, row.help).expect("a valid metric");
-        self.register(row, Kind::Counter, counter)
+        self.register(row, MetricKind::Counter, counter)
     }
 
     /// A counter with labels. Series of closed sets exist from the start.
@@ -38,7 +38,7 @@ impl Registrar {
             counters.with_label_values(&values);
         }
         Counters {
-            vector: self.register(row, Kind::Counter, counters),
+            vector: self.register(row, MetricKind::Counter, counters),
             labels: PhantomData,
         }
     }
@@ -47,7 +47,7 @@ impl Registrar {
     pub(super) fn gauge(&self, metric: &'static Metric<()>) -> IntGauge {
         let row = &metric.row;
         let gauge = IntGauge::new(row.name, row.help).expect("a valid metric");
-        self.register(row, Kind::Gauge, gauge)
+        self.register(row, MetricKind::Gauge, gauge)
     }
 
     /// A histogram of durations. Series of closed sets exist from the start.
@@ -63,7 +63,7 @@ impl Registrar {
     fn register<C: Collector + Clone + 'static>(
         &self,
         row: &'static Row,
-        kind: Kind,
+        kind: MetricKind,
         collector: C,
     ) -> C {
         debug_assert_eq!(row.kind, kind, "{}", row.name);

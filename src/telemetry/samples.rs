@@ -2,7 +2,7 @@
 
 use super::{
     labels::LabelSet,
-    table::{Kind, Metric, Row},
+    table::{Metric, MetricKind, Row},
 };
 use prometheus::{
     TextEncoder,
@@ -36,12 +36,12 @@ impl Families {
         let samples = samples.into_iter().map(|(values, value)| {
             let mut sample = Sample::from_label(labels(row, L::texts(values).as_ref()));
             match row.kind {
-                Kind::Counter => {
+                MetricKind::Counter => {
                     let mut counter = Counter::default();
                     counter.set_value(value);
                     sample.set_counter(counter);
                 }
-                Kind::Gauge | Kind::Histogram(_) => {
+                MetricKind::Gauge | MetricKind::Histogram(_) => {
                     let mut gauge = Gauge::default();
                     gauge.set_value(value);
                     sample.set_gauge(gauge);
@@ -83,9 +83,9 @@ pub(super) fn family(row: &'static Row, samples: Vec<Sample>) -> MetricFamily {
     family.set_name(row.name.to_owned());
     family.set_help(row.help.to_owned());
     family.set_field_type(match row.kind {
-        Kind::Counter => MetricType::COUNTER,
-        Kind::Gauge => MetricType::GAUGE,
-        Kind::Histogram(_) => MetricType::HISTOGRAM,
+        MetricKind::Counter => MetricType::COUNTER,
+        MetricKind::Gauge => MetricType::GAUGE,
+        MetricKind::Histogram(_) => MetricType::HISTOGRAM,
     });
     family.set_metric(samples);
     family
@@ -108,7 +108,7 @@ pub(super) fn distribution(
     counts: impl Iterator<Item = u64>,
     sum: f64,
 ) -> Histogram {
-    let Kind::Histogram(bounds) = row.kind else {
+    let MetricKind::Histogram(bounds) = row.kind else {
         return Histogram::default();
     };
     let (mut total, mut buckets, mut bounds) = (0_u64, Vec::new(), bounds.iter());

@@ -27,7 +27,7 @@ pub(super) struct Row {
     /// The name, by Prometheus' conventions.
     pub(super) name: &'static str,
     /// The type.
-    pub(super) kind: Kind,
+    pub(super) kind: MetricKind,
     /// The name and the values of each label, in their order.
     pub(super) labels: &'static [(&'static str, Values)],
     /// The meaning, in one line.
@@ -36,7 +36,7 @@ pub(super) struct Row {
 
 /// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum MetricKind {
     /// A number that only grows.
     Counter,
     /// A number that goes up and down.
@@ -60,7 +60,7 @@ macro_rules! metrics {
         pub(super) static $id: Metric<($($label),*)> = Metric {
             row: Row {
                 name: $name,
-                kind: Kind::$kind $(($buckets))?,
+                kind: MetricKind::$kind $(($buckets))?,
                 labels: <($($label),*) as LabelSet>::LABELS,
                 help: $help,
             },

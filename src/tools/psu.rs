@@ -2,7 +2,7 @@
 
 use super::audit::{AuditToolFault, psu_id};
 use crate::{
-    audit::{self, Audit, AuditFault, AuditUnavailable, Kind},
+    audit::{self, Audit, AuditFault, AuditKind, AuditUnavailable},
     clock::Clock,
     config::{ConfigFaults, Settings},
     control::import::{ImportFault, ImportJob, Imported, ImportedOfTpp, Mapping, import},
@@ -128,7 +128,9 @@ pub fn run(
             mapping: mapping.as_ref(),
             dry_run: *dry_run,
         };
-        audit.record_durably(audit.event(Kind::ImportBegun)).await?;
+        audit
+            .record_durably(audit.event(AuditKind::ImportBegun))
+            .await?;
         let imported = import(&mut input, job, progress).await?;
         record_import(&audit, &imported, input.get_ref().hash()).await?;
         Ok::<_, PsuFault>(imported)
@@ -157,7 +159,7 @@ async fn record_import(
     }
     for (tpp, of) in tpps {
         let event = audit
-            .event(Kind::Imported)
+            .event(AuditKind::Imported)
             .with_some("tpp", tpp.map(TppId::as_str))
             .with("stored", of.stored)
             .with("changed", of.changed)

@@ -3,7 +3,7 @@
 //! A request counts from before it is sent until its answer has ended, even if its caller has disconnected: resetting streams
 //! does not free capacity. While a limit is reached, a request waits for a moment. Requests of known TPPs wait before they are judged:
 //! refusing a request after its checks costs most of what serving it does, so many requests at once would leave little CPU time for
-//! those that are served. Such a request takes its [`Place`] through its checks, which no later request can take from it. Others, and
+//! those that are served. Such a request takes its [`RequestRoom`] through its checks, which no later request can take from it. Others, and
 //! those that were judged while there was room, wait after their checks. The TPPs with waiting requests get room in turn, each for its
 //! longest waiting one. Deliberately not here: rates (QUO-12), which limit requests per second.
 
@@ -55,21 +55,21 @@ struct Counts {
 #[derive(Default)]
 struct Count {
     number: usize,
-    waiting: VecDeque<Sender<Place>>,
+    waiting: VecDeque<Sender<RequestRoom>>,
     is_in_turns: bool,
 }
 
 /// Room for one request of a TPP, which counts as in flight until this is dropped.
 #[must_use]
 #[derive(Debug)]
-pub struct Place {
+pub struct RequestRoom {
     /// `None` if it does not count.
     all: Option<Arc<InFlight>>,
     tpp: u64,
     has_waited: bool,
 }
 
-impl Place {
+impl RequestRoom {
     /// Whether this is room for a request of this TPP.
     fn fits(&self, all: &Arc<InFlight>, tpp: u64) -> bool {
         let own = self.all.as_ref();
@@ -77,7 +77,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for RequestRoom {
     fn drop(&mut self) {
         if let Some(all) = self.all.take() {
             all.release(self.tpp);
@@ -113,9 +113,9 @@ impl Full {
 
 /// When a request gets room.
 enum Turn {
-    Now(Place),
+    Now(RequestRoom),
     /// Later; with the limit that is reached.
-    Later(Receiver<Place>, Full),
+    Later(Receiver<RequestRoom>, Full),
 }
 
 impl fmt::Debug for InFlight {
@@ -170,29 +170,29 @@ impl InFlight {
     ///
     /// # Errors
     /// There is none in time, because of this limit.
-    pub async fn await_room(self: &Arc<Self>, tpp: &TppId) -> Result<Place, Full> {
+    pub async fn await_room(self: &Arc<Self>, tpp: &TppId) -> Result<RequestRoom, Full> {
         self.wait(self.hash(Some(tpp))).await
     }
 
-    /// Counts a request of this TPP, or of the unidentified ones, as soon as there is room. A request with a place counts already.
+    /// Counts a request of this TPP, or of the unidentified ones, as soon as there is room. A request that has room counts already.
     ///
     /// # Errors
     /// There is no room in time, because of this limit.
     pub async fn begin(
         self: &Arc<Self>,
         tpp: Option<&TppId>,
-        place: Option<Place>,
+        room: Option<RequestRoom>,
     ) -> Result<InFlightRequest, Full> {
         let tpp = self.hash(tpp);
-        let place = match place.filter(|place| place.fits(self, tpp)) {
-            Some(place) => place,
+        let room = match room.filter(|room| room.fits(self, tpp)) {
+            Some(room) => room,
             None => self.wait(tpp).await?,
         };
         self.telemetry.core_has_request();
         let all = Arc::clone(self);
         Ok(InFlightRequest {
             all,
-            place,
+            room,
             is_at_core: true,
         })
     }
@@ -201,12 +201,12 @@ impl InFlight {
         self.hasher.hash_one(tpp)
     }
 
-    async fn wait(self: &Arc<Self>, tpp: u64) -> Result<Place, Full> {
+    async fn wait(self: &Arc<Self>, tpp: u64) -> Result<RequestRoom, Full> {
         match self.queue(tpp)? {
-            Turn::Now(place) => Ok(place),
+            Turn::Now(room) => Ok(room),
             Turn::Later(turn, full) => {
-                let place = timeout(PATIENCE, turn).await.ok().and_then(Result::ok);
-                place.ok_or_else(|| self.refuse(full))
+                let room = timeout(PATIENCE, turn).await.ok().and_then(Result::ok);
+                room.ok_or_else(|| self.refuse(full))
             }
         }
     }
@@ -222,7 +222,7 @@ impl InFlight {
         let mut guard = self.counts.lock().map_err(|_| Full::Core)?;
         let counts = &mut *guard;
         let Err(full) = self.take(counts, tpp) else {
-            return Ok(Turn::Now(self.place(tpp, false)));
+            return Ok(Turn::Now(self.room(tpp, false)));
         };
         let own = counts.by_tpp.entry(tpp).or_default();
         // Every request waits equally long, so those that have given up are at the front.
@@ -238,8 +238,8 @@ impl InFlight {
         Ok(Turn::Later(receiver, full))
     }
 
-    fn place(self: &Arc<Self>, tpp: u64, has_waited: bool) -> Place {
-        Place {
+    fn room(self: &Arc<Self>, tpp: u64, has_waited: bool) -> RequestRoom {
+        RequestRoom {
             all: Some(Arc::clone(self)),
             tpp,
             has_waited,
@@ -311,10 +311,10 @@ impl InFlight {
             && !is_given
             && let Some(next) = own.waiting.pop_front()
         {
-            match next.send(self.place(tpp, true)) {
+            match next.send(self.room(tpp, true)) {
                 Ok(()) => is_given = true,
                 // The request was given up.
-                Err(mut place) => place.all = None,
+                Err(mut room) => room.all = None,
             }
         }
         own.is_in_turns = !own.waiting.is_empty();
@@ -335,7 +335,7 @@ impl InFlight {
 #[derive(Debug)]
 pub struct InFlightRequest {
     all: Arc<InFlight>,
-    place: Place,
+    room: RequestRoom,
     /// Whether the core still has the request, as the metric counts it.
     is_at_core: bool,
 }
@@ -347,15 +347,15 @@ pub struct TppMark(pub(super) u64);
 impl InFlightRequest {
     /// The TPP of the request.
     pub const fn tpp(&self) -> TppMark {
-        TppMark(self.place.tpp)
+        TppMark(self.room.tpp)
     }
 
     /// Whether the request has waited for room: its caller may have left meanwhile.
     pub const fn has_waited(&self) -> bool {
-        self.place.has_waited
+        self.room.has_waited
     }
 
-    /// Notes that the core has sent all of its answer. The request keeps its place until its caller has it, so that callers who take
+    /// Notes that the core has sent all of its answer. The request keeps its room until its caller has it, so that callers who take
     /// nothing get no further ones.
     pub fn core_has_answered(&mut self) {
         if std::mem::take(&mut self.is_at_core) {
@@ -423,8 +423,8 @@ mod tests {
                 // The room is that of the waiting request, before that one goes on.
                 assert!(all.begin(Some(&other), None).await.is_err());
             };
-            let (place, ()) = tokio::join!(all.await_room(&other), ending);
-            let own = all.begin(Some(&other), place.ok()).await;
+            let (room, ()) = tokio::join!(all.await_room(&other), ending);
+            let own = all.begin(Some(&other), room.ok()).await;
             assert!(own.is_ok() && !all.is_free());
             drop((own, begun));
             assert!(is_empty(&all));
@@ -502,9 +502,9 @@ mod tests {
         let one = |tpp, name| {
             let (all, order) = (&all, &order);
             async move {
-                let place = all.await_room(tpp).await;
+                let room = all.await_room(tpp).await;
                 order.lock().unwrap().push(name);
-                drop(all.begin(Some(tpp), place.ok()).await.unwrap());
+                drop(all.begin(Some(tpp), room.ok()).await.unwrap());
             }
         };
         let ending = async { drop(begun) };
@@ -526,9 +526,9 @@ mod tests {
         let begun = all.begin(Some(&a), None).await;
         let refused = async { drop(all.await_room(&a).await.unwrap()) };
         let signed_by_another = async {
-            let place = all.await_room(&a).await;
-            assert!(place.is_ok());
-            drop(all.begin(Some(&b), place.ok()).await.unwrap());
+            let room = all.await_room(&a).await;
+            assert!(room.is_ok());
+            drop(all.begin(Some(&b), room.ok()).await.unwrap());
         };
         let ending = async { drop(begun) };
         tokio::join!(refused, signed_by_another, ending);

@@ -26,7 +26,7 @@ mod names;
 pub use connection::{CoreConnection, MAX_HEAD};
 pub use endpoint::Endpoint;
 pub use group::{EndpointState, Group};
-pub use in_flight::{Full, InFlightRequest, Place, TppMark};
+pub use in_flight::{Full, InFlightRequest, RequestRoom, TppMark};
 pub use passive::Failure;
 
 use crate::{config, interface::operations::Operation, telemetry::Telemetry};

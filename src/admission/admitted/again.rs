@@ -24,7 +24,7 @@ impl<'a> Again<'a> {
     pub(super) fn request(
         &'a self,
         admitted: &'a Admitted,
-        world: &'a Snapshot,
+        snapshot: &'a Snapshot,
     ) -> AuthenticatedRequest<'a> {
         AuthenticatedRequest {
             method: &admitted.method,
@@ -36,22 +36,22 @@ impl<'a> Again<'a> {
             date: None,
             tpp: self.tpp.tpp_id(),
             tpp_name: self.tpp.tpp_name(),
-            world,
+            snapshot,
         }
     }
 }
 
 impl Admitted {
     /// The fault for which SCA would refuse this request if it came after the end of learning, by the state of the PSU now (SCA-19, FWD-6).
-    /// `world` judged the request.
+    /// `snapshot` judged the request.
     pub async fn judge_unlearned(
         &self,
-        world: &Snapshot,
+        snapshot: &Snapshot,
         store: &StateStore,
         at: Timestamp,
     ) -> Option<ObservedFault> {
-        let again = self.again(world)?;
-        let request = again.request(self, world);
+        let again = self.again(snapshot)?;
+        let request = again.request(self, snapshot);
         let refusal = sca::judge_unlearned(&request, &self.links, store, at).await?;
         Some(ObservedFault {
             check: ObservableCheck::Sca,
@@ -59,10 +59,10 @@ impl Admitted {
         })
     }
 
-    /// The sender, to be judged again (CTL-2, SCA-23). `world` judged the request.
-    pub(super) fn question<'a>(&'a self, world: &'a Snapshot) -> Question<'a> {
+    /// The sender, to be judged again (CTL-2, SCA-23). `snapshot` judged the request.
+    pub(super) fn question<'a>(&'a self, snapshot: &'a Snapshot) -> Question<'a> {
         Question {
-            before: world,
+            before: snapshot,
             whose: self.evidence.claimant(&self.judged.claims),
             needed: self.operation.role,
             psu: self.envelope.psu(),
@@ -70,9 +70,9 @@ impl Admitted {
     }
 
     /// The parts of the request by which SCA can be judged again; `None` if the sender is not authenticated.
-    pub(super) fn again(&self, world: &Snapshot) -> Option<Again<'_>> {
+    pub(super) fn again(&self, snapshot: &Snapshot) -> Option<Again<'_>> {
         let target = Target::parse(&self.target).ok()?;
-        let ids = self.operation.ids(&target, &world.policy.account_ids);
+        let ids = self.operation.ids(&target, &snapshot.policy.account_ids);
         Some(Again {
             target,
             ids: ids.ok()?,

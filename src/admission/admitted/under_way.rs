@@ -31,7 +31,7 @@ const WAIT: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct UnderWay<'a> {
     admitted: &'a mut Admitted,
-    world: &'a Snapshot,
+    snapshot: &'a Snapshot,
     present: &'a dyn Present,
     store: &'a StateStore,
     observed: Vec<ObservedFault>,
@@ -66,16 +66,16 @@ impl<'a> Fresh<'a> {
 }
 
 impl<'a> UnderWay<'a> {
-    /// `world` and `store` judged the request; `present` is the configuration in use.
+    /// `snapshot` and `store` judged the request; `present` is the configuration in use.
     pub const fn new(
         admitted: &'a mut Admitted,
-        world: &'a Snapshot,
+        snapshot: &'a Snapshot,
         present: &'a dyn Present,
         store: &'a StateStore,
     ) -> Self {
         Self {
             admitted,
-            world,
+            snapshot,
             present,
             store,
             observed: Vec::new(),
@@ -130,7 +130,7 @@ impl<'a> UnderWay<'a> {
     /// Judges again whether the bank or a register turns the sender away.
     #[cold]
     async fn judge_standing(&mut self, now: BootTime, at: Timestamp) -> Result<(), Refusal> {
-        let question = self.admitted.question(self.world);
+        let question = self.admitted.question(self.snapshot);
         let decided = Box::pin(question.decide(self.present, self.store, at));
         let _standing = decided.await?;
         self.admitted.judged.moment = now;
@@ -140,11 +140,11 @@ impl<'a> UnderWay<'a> {
     /// Judges the requirement on the PSU again.
     #[cold]
     async fn ask(&mut self, at: Timestamp) -> Result<(), Refusal> {
-        let (admitted, world) = (&*self.admitted, self.world);
-        let Some(again) = admitted.again(world) else {
+        let (admitted, snapshot) = (&*self.admitted, self.snapshot);
+        let Some(again) = admitted.again(snapshot) else {
             return Err(Refusal::new(Reason::Internal).for_operator("nobody to judge again"));
         };
-        let request = again.request(admitted, world);
+        let request = again.request(admitted, snapshot);
         let judged = Box::pin(sca::judge(&request, &admitted.links, self.store, at)).await;
         let refusal = match judged {
             Ok(grant) if self.is_claimed_by(&grant) => {
@@ -156,7 +156,7 @@ impl<'a> UnderWay<'a> {
         };
         let tpp = self.admitted.tpp();
         let whose = Whose::Of(Caller::proven(tpp.map(|tpp| tpp.certificate().tpp_id())));
-        let ruling = world.policy.enforcement.rule(Stage::Sca, refusal, whose);
+        let ruling = snapshot.policy.enforcement.rule(Stage::Sca, refusal, whose);
         let Ruling { observed, decision } = ruling;
         let waiver = decision?;
         let reasons = observed.iter().map(|fault| fault.reason);

@@ -2,7 +2,7 @@
 
 use http::Method;
 
-use super::entry::{OperationEntry, Origin};
+use super::entry::{EntryOrigin, OperationEntry};
 use super::keys::{choice, name_or_group, read_answer, read_deprecated, refuse_fixed_keys, report};
 use super::parameters::read_parameters;
 use crate::config::section::Section;
@@ -91,7 +91,7 @@ pub(super) fn read_added(section: &mut Section<'_>, name: Option<&str>) -> Optio
     }
     Some(OperationEntry {
         place,
-        origin: Origin::Added,
+        origin: EntryOrigin::Added,
         operation,
     })
 }

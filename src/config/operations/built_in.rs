@@ -1,6 +1,6 @@
 //! An operation of the interface, with the keys that a deployment may change.
 
-use super::entry::{OperationEntry, Origin};
+use super::entry::{EntryOrigin, OperationEntry};
 use super::keys::{name_or_group, read_answer, read_deprecated, refuse_fixed_keys, report};
 use crate::config::section::Section;
 use crate::config::value::Value;
@@ -43,9 +43,9 @@ pub(super) fn read_built_in(section: &mut Section<'_>, operation: Operation) -> 
     }
     refuse_fixed_keys(section);
     let origin = if template.is_some() {
-        Origin::BuiltInMoved
+        EntryOrigin::BuiltInMoved
     } else {
-        Origin::BuiltIn
+        EntryOrigin::BuiltIn
     };
     let own = operation.clone();
     let operation = match template {

@@ -7,12 +7,12 @@ use crate::interface::operations::Operation;
 pub(super) struct OperationEntry {
     pub(super) operation: Operation,
     pub(super) place: FilePosition,
-    pub(super) origin: Origin,
+    pub(super) origin: EntryOrigin,
 }
 
 /// The order decides which of two colliding operations the catalogue names: the one whose path is in the file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Origin {
+pub(super) enum EntryOrigin {
     BuiltIn,
     BuiltInMoved,
     Added,

@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 
 use self::added::read_added;
 use self::built_in::read_built_in;
-use self::entry::{OperationEntry, Origin};
+use self::entry::{EntryOrigin, OperationEntry};
 use self::keys::name_or_group;
 use self::products::{own_operations, read_products};
 use super::document::Document;
@@ -95,7 +95,7 @@ fn read(
         check_environment(entry, inspection);
         check_overlap(entry, &entries, &untouched, &names, inspection);
         warn_of_place(entry, inspection);
-        if entry.origin == Origin::Added {
+        if entry.origin == EntryOrigin::Added {
             check_role(entry, &names, inspection);
         }
     }
@@ -216,12 +216,14 @@ fn check_overlap(
     products: &[&str],
     inspection: &Inspection,
 ) {
-    if entry.origin != Origin::Added {
+    if entry.origin != EntryOrigin::Added {
         return;
     }
     let own = &entry.operation;
     let products = [&PAYMENT_PRODUCTS, products].concat();
-    let changed = entries.iter().filter(|other| other.origin != Origin::Added);
+    let changed = entries
+        .iter()
+        .filter(|other| other.origin != EntryOrigin::Added);
     let changed = changed.map(|other| &other.operation);
     let mut built_in = untouched.iter().chain(changed);
     let other = built_in.find(|other| other.path != own.path && other.overlaps(own, &products));

@@ -30,7 +30,7 @@ const SHAPES: [(&str, Schema); 2] = [
 
 /// The words for the kinds of own members.
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum OwnMemberKind {
     Text,
     Date,
     Boolean,
@@ -39,13 +39,13 @@ enum Kind {
     Payments,
 }
 
-const KINDS: [(&str, Kind); 6] = [
-    ("text", Kind::Text),
-    ("date", Kind::Date),
-    ("boolean", Kind::Boolean),
-    ("amount", Kind::Amount),
-    ("account", Kind::Account),
-    ("payments", Kind::Payments),
+const KINDS: [(&str, OwnMemberKind); 6] = [
+    ("text", OwnMemberKind::Text),
+    ("date", OwnMemberKind::Date),
+    ("boolean", OwnMemberKind::Boolean),
+    ("amount", OwnMemberKind::Amount),
+    ("account", OwnMemberKind::Account),
+    ("payments", OwnMemberKind::Payments),
 ];
 
 /// Reads the key `payment_products`.
@@ -194,7 +194,7 @@ fn own_kind(entry: &mut Section<'_>) -> Option<MemberKind> {
     let most = length(entry, "max_length");
     let one_of = words(entry);
     let kind = kind?;
-    if kind != Kind::Text {
+    if kind != OwnMemberKind::Text {
         for key in ["min_length", "max_length", "one_of"] {
             if entry.has(key) {
                 entry.fault(key, "only a text has this key");
@@ -202,12 +202,12 @@ fn own_kind(entry: &mut Section<'_>) -> Option<MemberKind> {
         }
     }
     Some(match kind {
-        Kind::Date => MemberKind::Date,
-        Kind::Boolean => MemberKind::Boolean,
-        Kind::Amount => MemberKind::Amount,
-        Kind::Account => MemberKind::Account,
-        Kind::Payments => MemberKind::Payments,
-        Kind::Text => {
+        OwnMemberKind::Date => MemberKind::Date,
+        OwnMemberKind::Boolean => MemberKind::Boolean,
+        OwnMemberKind::Amount => MemberKind::Amount,
+        OwnMemberKind::Account => MemberKind::Account,
+        OwnMemberKind::Payments => MemberKind::Payments,
+        OwnMemberKind::Text => {
             if has_words == has_length || has_words && entry.has("min_length") {
                 entry.fault(
                     "kind",

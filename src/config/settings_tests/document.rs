@@ -71,16 +71,16 @@ fn missing_keys_have_defaults() {
         settings.reloadable.control.token.is_none() && settings.reloadable.control.tls.is_none()
     );
     assert!(settings.fixed.assertion.is_none() && settings.fixed.response_signing.is_none());
-    let world = &settings.reloadable.snapshot;
-    assert_eq!(world.policy.environment, Environment::Sandbox);
-    assert_eq!(world.policy.body_limit, Policy::MAX_BODY);
-    assert!(world.policy.also_signed.is_empty());
-    assert_eq!(world.policy.identity, IdentityForm::NORWEGIAN);
-    let zone = world.policy.time_zone.iana_name();
+    let snapshot = &settings.reloadable.snapshot;
+    assert_eq!(snapshot.policy.environment, Environment::Sandbox);
+    assert_eq!(snapshot.policy.body_limit, Policy::MAX_BODY);
+    assert!(snapshot.policy.also_signed.is_empty());
+    assert_eq!(snapshot.policy.identity, IdentityForm::NORWEGIAN);
+    let zone = snapshot.policy.time_zone.iana_name();
     assert_eq!(zone, Some(Policy::TIME_ZONE));
-    assert_eq!(world.policy.account_ids, AccountIds::default());
-    assert!(world.policy.redirect_hosts.is_empty());
-    assert_eq!(world.catalogue.operations().len(), builtin().len());
+    assert_eq!(snapshot.policy.account_ids, AccountIds::default());
+    assert!(snapshot.policy.redirect_hosts.is_empty());
+    assert_eq!(snapshot.catalogue.operations().len(), builtin().len());
     assert!(
         settings
             .reloadable
@@ -241,31 +241,34 @@ audit: {write: on, folder: audited, required: false, file_size: 1MiB, keep_payme
     );
     assert!(!upstream.reuse);
     assert_eq!(upstream.host, "core.bank.internal");
-    let world = &settings.reloadable.snapshot;
-    assert_eq!(world.policy.body_limit, 16 * 1024);
+    let snapshot = &settings.reloadable.snapshot;
+    assert_eq!(snapshot.policy.body_limit, 16 * 1024);
     assert_eq!(
-        world.policy.hosts,
+        snapshot.policy.hosts,
         ["api.bank.example", "api.bank.example:8443"]
     );
     assert_eq!(
-        world.policy.also_signed,
+        snapshot.policy.also_signed,
         ["(request-target)", "tpp-session-id"]
     );
-    assert_eq!(world.policy.identity.digits(), 12);
-    let zone = world.policy.time_zone.iana_name();
+    assert_eq!(snapshot.policy.identity.digits(), 12);
+    let zone = snapshot.policy.time_zone.iana_name();
     assert_eq!(zone, Some("Europe/Helsinki"));
-    assert_eq!(world.policy.account_ids, AccountIds::parse("0-9").unwrap());
-    let added = IbanCountry::new("MA", 28, "24n").unwrap();
-    assert_eq!(world.policy.ibans, Ibans::with(vec![added]));
     assert_eq!(
-        world
+        snapshot.policy.account_ids,
+        AccountIds::parse("0-9").unwrap()
+    );
+    let added = IbanCountry::new("MA", 28, "24n").unwrap();
+    assert_eq!(snapshot.policy.ibans, Ibans::with(vec![added]));
+    assert_eq!(
+        snapshot
             .policy
             .redirect_hosts
             .get(&TppId::parse("PSDNO-FSA-123").unwrap()),
         Some(&vec!["tpp.example".to_owned(), "[2001:db8::7]".to_owned()])
     );
-    assert_eq!(world.catalogue.operations().len(), builtin().len() + 1);
-    assert!(format!("{:?}", world.trust).contains("anchors: 1, intermediates: 1"));
+    assert_eq!(snapshot.catalogue.operations().len(), builtin().len() + 1);
+    assert!(format!("{:?}", snapshot.trust).contains("anchors: 1, intermediates: 1"));
     assert!(
         settings
             .reloadable

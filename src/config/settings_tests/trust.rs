@@ -27,13 +27,13 @@ fn production_starts_with_every_check() {
     let text = format!(
         "{production}revocation: {{check: on}}\nregisters: {{check: on, local: tpps.yaml}}\n"
     );
-    let world = site.read(&text).unwrap().reloadable.snapshot;
-    assert_eq!(world.policy.environment, Environment::Production);
-    assert_eq!(world.policy.revocation_unknown, WhenUnknown::Closed);
-    let registers = world.registers.unwrap();
+    let snapshot = site.read(&text).unwrap().reloadable.snapshot;
+    assert_eq!(snapshot.policy.environment, Environment::Production);
+    assert_eq!(snapshot.policy.revocation_unknown, WhenUnknown::Closed);
+    let registers = snapshot.registers.unwrap();
     assert_eq!(*registers.settings(), RegisterSettings::default());
     assert_eq!(registers.settings().stale, WhenStale::Refuse);
-    assert!(world.trust.revocation().is_some());
+    assert!(snapshot.trust.revocation().is_some());
 }
 
 #[test]

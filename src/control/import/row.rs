@@ -19,28 +19,30 @@ pub(super) fn fields(line: &[u8], separator: u8) -> Result<Vec<String>, String> 
 /// A quoted field ends before the separator. The CSV reader would take `"a-1"x` as `a-1x`, and a quote that does not end as the rest of the
 /// line.
 fn quotes(line: &[u8], separator: u8) -> Result<(), String> {
-    let mut place = Place::Begin;
+    let mut place = FieldState::Begin;
     for byte in line.trim_ascii_end() {
         place = match (place, byte) {
-            (Place::Quoted, b'"') => Place::Closed,
-            (Place::Quoted, _) | (Place::Closed | Place::Begin, b'"') => Place::Quoted,
-            (_, byte) if *byte == separator => Place::Begin,
-            (Place::Closed, b' ' | b'\t') => Place::Closed,
-            (Place::Closed, _) => {
+            (FieldState::Quoted, b'"') => FieldState::Closed,
+            (FieldState::Quoted, _) | (FieldState::Closed | FieldState::Begin, b'"') => {
+                FieldState::Quoted
+            }
+            (_, byte) if *byte == separator => FieldState::Begin,
+            (FieldState::Closed, b' ' | b'\t') => FieldState::Closed,
+            (FieldState::Closed, _) => {
                 return Err("text follows the closing quote of a field".to_owned());
             }
-            (Place::Begin | Place::Plain, _) => Place::Plain,
+            (FieldState::Begin | FieldState::Plain, _) => FieldState::Plain,
         };
     }
     match place {
-        Place::Quoted => Err("a quoted field does not end in its line".to_owned()),
+        FieldState::Quoted => Err("a quoted field does not end in its line".to_owned()),
         _ => Ok(()),
     }
 }
 
 /// The place of a byte in a field.
 #[derive(Clone, Copy)]
-enum Place {
+enum FieldState {
     Begin,
     Plain,
     Quoted,

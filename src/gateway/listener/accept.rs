@@ -1,12 +1,12 @@
-//! Accepts connections: each one needs a place and completes its handshake in time before the HTTP layer sees it (TLS-1, HTTP-9).
+//! Accepts connections: each one needs a permit and completes its handshake in time before the HTTP layer sees it (TLS-1, HTTP-9).
 //!
 //! pingora's own listener counts nothing before the handshake, allows it 60 s, and logs every failure at ERROR. Deliberately not
 //! here: the bytes of a connection ([`super::stream`]), and the decision to stop, which is the caller's.
 
 use super::{
     client::ClientConnection,
-    limit::{ConnectionLimit, Place},
-    origin::{ConnectionPeer, Origin},
+    limit::{ConnectionLimit, ConnectionPermit},
+    origin::{ConnectionOrigin, ConnectionPeer},
     socket::Socket,
     stream::{ClientStream, Shared},
 };
@@ -135,26 +135,26 @@ impl<A: ServerApp + Send + Sync + 'static> PublicListener<A> {
         }
     }
 
-    /// Gives a connection its place and its own task.
+    /// Gives a connection its permit and its own task.
     fn admit(&self, stream: TcpStream, address: SocketAddr, shutdown: &ShutdownWatch) {
         let peer = ConnectionPeer::new(address, &self.proxies);
-        let place = self.limit.place();
-        let place = match peer.client() {
-            Some(client) => place.and_then(|place| place.of_client(client.ip())),
-            None => place,
+        let permit = self.limit.permit();
+        let permit = match peer.client() {
+            Some(client) => permit.and_then(|permit| permit.of_client(client.ip())),
+            None => permit,
         };
         let telemetry = &self.shared.telemetry;
-        if place.as_ref().is_none_or(Place::is_excess) {
+        if permit.as_ref().is_none_or(ConnectionPermit::is_excess) {
             telemetry.connection_turned_away();
         }
-        let Some(place) = place else { return };
+        let Some(permit) = permit else { return };
         let connecting = Connecting {
             acceptor: self.acceptor.clone(),
             app: Arc::clone(&self.app),
             shared: Arc::clone(&self.shared),
             shutdown: shutdown.clone(),
         };
-        tokio::spawn(connecting.run(stream, peer, place));
+        tokio::spawn(connecting.run(stream, peer, permit));
     }
 }
 
@@ -229,19 +229,19 @@ struct Connecting<A> {
 }
 
 impl<A: ServerApp + Send + Sync + 'static> Connecting<A> {
-    async fn run(self, stream: TcpStream, peer: ConnectionPeer, place: Place) {
+    async fn run(self, stream: TcpStream, peer: ConnectionPeer, permit: ConnectionPermit) {
         // In memory of its own, which is freed after the handshake: the future of the connection would keep it until its end.
-        let shaken = Box::pin(self.shake(stream, peer, place)).await;
-        let Some((tls, origin, place)) = shaken else {
+        let shaken = Box::pin(self.shake(stream, peer, permit)).await;
+        let Some((tls, origin, permit)) = shaken else {
             return;
         };
         let chain = tls.get_ref().1.peer_certificates().unwrap_or_default();
         let shown = ClientChain::new(chain.iter().map(AsRef::as_ref));
-        let client = ClientConnection::new(origin, shown, place.excess(), version(&tls));
+        let client = ClientConnection::new(origin, shown, permit.excess(), version(&tls));
         let Some(client) = client.into_digest() else {
             return;
         };
-        let stream = ClientStream::new(tls, client, self.shared, place);
+        let stream = ClientStream::new(tls, client, self.shared, permit);
         let mut next = self.app.process_new(Box::new(stream), &self.shutdown).await;
         while let Some(stream) = next {
             next = self.app.process_new(stream, &self.shutdown).await;
@@ -253,8 +253,8 @@ impl<A: ServerApp + Send + Sync + 'static> Connecting<A> {
         &self,
         stream: TcpStream,
         peer: ConnectionPeer,
-        place: Place,
-    ) -> Option<(TlsStream<Socket>, Origin, Place)> {
+        permit: ConnectionPermit,
+    ) -> Option<(TlsStream<Socket>, ConnectionOrigin, ConnectionPermit)> {
         stream.set_nodelay(true).ok()?;
         let telemetry = &self.shared.telemetry;
         let time = self.shared.limits.handshake_timeout;
@@ -268,16 +268,16 @@ impl<A: ServerApp + Send + Sync + 'static> Connecting<A> {
             let named = peer.read_client(&mut socket).await;
             let named = named.map_err(|error| (HandshakeOutcome::BadProxyHeader, error))?;
             client = named.or(client);
-            let Some(place) = self.count(place, named) else {
+            let Some(permit) = self.count(permit, named) else {
                 return Ok(None);
             };
-            if let Some(pause) = place.pause() {
+            if let Some(pause) = permit.pause() {
                 // Time for the handshake stays, whatever its time-out.
                 sleep(pause.min(time / 2)).await;
             }
             let accepted = self.acceptor.accept(socket).await;
             let tls = accepted.map_err(|error| (HandshakeOutcome::Failed, error))?;
-            Ok(Some((tls, peer.origin(named), place)))
+            Ok(Some((tls, peer.origin(named), permit)))
         };
         match timeout(time, shaking).await {
             Ok(Ok(shaken)) => {
@@ -308,16 +308,20 @@ impl<A: ServerApp + Send + Sync + 'static> Connecting<A> {
     }
 
     /// Counts the connection by the address of the client that its proxy named.
-    fn count(&self, place: Place, named: Option<SocketAddr>) -> Option<Place> {
+    fn count(
+        &self,
+        permit: ConnectionPermit,
+        named: Option<SocketAddr>,
+    ) -> Option<ConnectionPermit> {
         let Some(client) = named else {
-            return Some(place);
+            return Some(permit);
         };
-        let was_excess = place.is_excess();
-        let place = place.of_client(client.ip());
-        if !was_excess && place.as_ref().is_none_or(Place::is_excess) {
+        let was_excess = permit.is_excess();
+        let permit = permit.of_client(client.ip());
+        if !was_excess && permit.as_ref().is_none_or(ConnectionPermit::is_excess) {
             self.shared.telemetry.connection_turned_away();
         }
-        place
+        permit
     }
 }
 

@@ -4,7 +4,7 @@
 //! here: the meaning of a certificate.
 
 use super::{
-    origin::Origin,
+    origin::ConnectionOrigin,
     unsent::{Delivery, UnsentAnswers},
 };
 use crate::{
@@ -30,7 +30,7 @@ use std::{
 #[derive(Debug)]
 pub(in crate::gateway) struct ClientConnection {
     /// The address that the connection comes from.
-    origin: Origin,
+    origin: ConnectionOrigin,
     /// The reason for which the connection only gets a refusal (ERR-4).
     excess: Option<Reason>,
     /// The version of TLS.
@@ -70,7 +70,7 @@ pub(in crate::gateway) enum HeadFault {
 impl ClientConnection {
     /// Creates the facts of a connection with this client certificate and version of TLS.
     pub(super) fn new(
-        origin: Origin,
+        origin: ConnectionOrigin,
         client: Option<ClientChain>,
         excess: Option<Reason>,
         tls: Option<TlsVersion>,

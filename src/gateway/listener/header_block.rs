@@ -80,7 +80,7 @@ enum Step {
     /// A further byte of an integer.
     Integer { of: Integer, value: u32, shift: u32 },
     /// The first byte of a string's length.
-    Length(Kind),
+    Length(StringRole),
     /// A byte of a string.
     Text(Text),
 }
@@ -93,13 +93,13 @@ enum Integer {
     /// The index of a literal field's name.
     NameIndex { inserts: bool },
     /// The length of a string.
-    Length { text: Kind, is_huffman: bool },
+    Length { text: StringRole, is_huffman: bool },
 }
 
 /// The rest of a string.
 #[derive(Clone, Copy, Debug)]
 struct Text {
-    kind: Kind,
+    kind: StringRole,
     left: u32,
     is_huffman: bool,
     begun: bool,
@@ -107,7 +107,7 @@ struct Text {
 
 /// The role of a string.
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum StringRole {
     /// A name, classified by its first byte.
     Name {
         inserts: bool,
@@ -230,7 +230,7 @@ impl HeaderBlocks {
                 let named = match value {
                     0 => {
                         let named = Named::Otherwise;
-                        return Ok(Step::Length(Kind::Name { inserts, named }));
+                        return Ok(Step::Length(StringRole::Name { inserts, named }));
                     }
                     _ if STATIC_PATHS.contains(&value) => Named::Path,
                     FIRST_DYNAMIC.. if self.path_is_indexed => Named::ByIndex,
@@ -253,14 +253,14 @@ impl HeaderBlocks {
     /// The step for the value of a field.
     fn value_of(&mut self, named: Named, inserts: bool) -> Step {
         self.path_is_indexed |= inserts && named == Named::Path;
-        Step::Length(Kind::Value(named))
+        Step::Length(StringRole::Value(named))
     }
 
     /// The step after a string.
-    fn after(&mut self, kind: Kind) -> Step {
+    fn after(&mut self, kind: StringRole) -> Step {
         match kind {
-            Kind::Name { inserts, named } => self.value_of(named, inserts),
-            Kind::Value(_) => Step::Field,
+            StringRole::Name { inserts, named } => self.value_of(named, inserts),
+            StringRole::Value(_) => Step::Field,
         }
     }
 
@@ -272,7 +272,7 @@ impl HeaderBlocks {
             if self.in_trailers
                 && matches!(
                     text.kind,
-                    Kind::Name {
+                    StringRole::Name {
                         named: Named::Path,
                         ..
                     }
@@ -284,7 +284,7 @@ impl HeaderBlocks {
         let read = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         text.left = text.left.saturating_sub(read);
         text.begun = true;
-        if let Kind::Value(Named::Path) = text.kind {
+        if let StringRole::Value(Named::Path) = text.kind {
             let is_whole = is_first && text.left == 0;
             if is_first {
                 self.codes = Codes::default();
@@ -302,7 +302,7 @@ impl HeaderBlocks {
     }
 }
 
-impl Kind {
+impl StringRole {
     /// Classifies a string by its first byte.
     fn told_by(self, first: u8, is_huffman: bool) -> Self {
         let is = |plain: u8, code: u8, bits: u32| match is_huffman {

@@ -69,13 +69,13 @@ impl ConnectionLimit {
         })
     }
 
-    /// A place for a connection, counted in total: within the limit, or as an excess connection that gets a refusal, or `None`.
-    pub(super) fn place(self: &Arc<Self>) -> Option<Place> {
+    /// A permit for a connection, counted in total: within the limit, or as an excess connection that gets a refusal, or `None`.
+    pub(super) fn permit(self: &Arc<Self>) -> Option<ConnectionPermit> {
         let is_excess = !take(&self.open, self.total);
         let taken = !is_excess || take(&self.excess, MAX_EXCESS);
         taken.then(|| {
             self.telemetry.connection_opened();
-            Place {
+            ConnectionPermit {
                 limit: Arc::clone(self),
                 network: None,
                 excess: is_excess.then_some(Reason::Overloaded),
@@ -127,16 +127,16 @@ fn take(count: &AtomicUsize, most: usize) -> bool {
     updated.is_ok()
 }
 
-/// A connection's place; dropping it frees the place.
+/// A connection's permit; dropping it frees the permit.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ConnectionPermit {
     limit: Arc<ConnectionLimit>,
     /// The network that the connection is counted by; `None` if it is counted only in total.
     network: Option<Network>,
     excess: Option<Reason>,
 }
 
-impl Place {
+impl ConnectionPermit {
     /// Counts the connection by its client's address too, which a proxy may name later. Beyond the limit it becomes an excess
     /// connection. `None` if there are too many of these.
     pub(super) fn of_client(mut self, address: IpAddr) -> Option<Self> {
@@ -182,7 +182,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         self.limit.telemetry.connection_closed();
         let counted = if self.is_excess() {
@@ -205,25 +205,25 @@ mod tests {
         ConnectionLimit::new(total, per_address, Arc::new(Telemetry::new(None)))
     }
 
-    fn place(limit: &Arc<ConnectionLimit>, address: &str) -> Option<Place> {
-        limit.place()?.of_client(address.parse().unwrap())
+    fn permit(limit: &Arc<ConnectionLimit>, address: &str) -> Option<ConnectionPermit> {
+        limit.permit()?.of_client(address.parse().unwrap())
     }
 
     #[test]
     fn places() {
         let limit = limit(3, Some(2));
-        let one = place(&limit, "192.0.2.1").unwrap();
-        let two = place(&limit, "::ffff:192.0.2.1").unwrap();
+        let one = permit(&limit, "192.0.2.1").unwrap();
+        let two = permit(&limit, "::ffff:192.0.2.1").unwrap();
         assert!(!one.is_excess() && !two.is_excess());
         // This address has its two connections, others do not.
-        let excess = |address| place(&limit, address).unwrap().excess();
+        let excess = |address| permit(&limit, address).unwrap().excess();
         assert_eq!(excess("192.0.2.1"), Some(Reason::TooManyAtOnce));
-        let other = place(&limit, "2001:db8::1").unwrap();
+        let other = permit(&limit, "2001:db8::1").unwrap();
         assert!(!other.is_excess());
         // All three places are taken, so any address is refused.
         assert_eq!(excess("198.51.100.1"), Some(Reason::Overloaded));
         drop(one);
-        let again = place(&limit, "192.0.2.1").unwrap();
+        let again = permit(&limit, "192.0.2.1").unwrap();
         assert!(!again.is_excess());
         drop((two, other, again));
         let counts = [&limit.open, &limit.excess];
@@ -235,21 +235,22 @@ mod tests {
     #[test]
     fn connections_without_a_client() {
         let limit = limit(3, Some(1));
-        let proxied: Vec<_> = (0..3).map(|_| limit.place().unwrap()).collect();
-        assert!(limit.place().unwrap().is_excess());
-        let client = |place: Place| place.of_client("192.0.2.1".parse().unwrap()).unwrap();
+        let proxied: Vec<_> = (0..3).map(|_| limit.permit().unwrap()).collect();
+        assert!(limit.permit().unwrap().is_excess());
+        let client =
+            |permit: ConnectionPermit| permit.of_client("192.0.2.1".parse().unwrap()).unwrap();
         let places: Vec<_> = proxied.into_iter().map(client).collect();
-        let are_excess: Vec<_> = places.iter().map(Place::is_excess).collect();
+        let are_excess: Vec<_> = places.iter().map(ConnectionPermit::is_excess).collect();
         assert_eq!(are_excess, [false, true, true]);
-        assert!(!limit.place().unwrap().is_excess(), "two were given back");
+        assert!(!limit.permit().unwrap().is_excess(), "two were given back");
     }
 
     #[test]
     fn a_customer_has_a_whole_64() {
         let limit = limit(9, Some(1));
-        let _one = place(&limit, "2001:db8:0:1::1").unwrap();
-        let same = place(&limit, "2001:db8:0:1:ffff::2").unwrap();
-        let next = place(&limit, "2001:db8:0:2::1").unwrap();
+        let _one = permit(&limit, "2001:db8:0:1::1").unwrap();
+        let same = permit(&limit, "2001:db8:0:1:ffff::2").unwrap();
+        let next = permit(&limit, "2001:db8:0:2::1").unwrap();
         assert!(same.is_excess() && !next.is_excess());
     }
 
@@ -258,39 +259,39 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_flood_delays_its_own_network() {
         let limit = limit(9, Some(5));
-        let flooding = place(&limit, "192.0.2.1").unwrap();
+        let flooding = permit(&limit, "192.0.2.1").unwrap();
         assert_eq!(flooding.pause(), None);
         flooding.flooded();
         drop(flooding);
-        let next = place(&limit, "192.0.2.1").unwrap();
+        let next = permit(&limit, "192.0.2.1").unwrap();
         assert_eq!(next.pause(), Some(FLOOD_PAUSE));
-        assert_eq!(place(&limit, "192.0.2.2").unwrap().pause(), None);
+        assert_eq!(permit(&limit, "192.0.2.2").unwrap().pause(), None);
         drop(next);
         tokio::time::advance(FLOOD_PAUSE - Duration::from_millis(1)).await;
-        let next = place(&limit, "192.0.2.1").unwrap();
+        let next = permit(&limit, "192.0.2.1").unwrap();
         assert_eq!(next.pause(), Some(Duration::from_millis(1)));
         drop(next);
         limit.forget_floods();
         assert_eq!(limit.by_network.lock().unwrap().len(), 1);
         tokio::time::advance(Duration::from_millis(1)).await;
-        assert_eq!(place(&limit, "192.0.2.1").unwrap().pause(), None);
+        assert_eq!(permit(&limit, "192.0.2.1").unwrap().pause(), None);
         limit.forget_floods();
         assert!(limit.by_network.lock().unwrap().is_empty());
         // Without a limit per address nothing is counted by address, as behind a balancer that does not name its clients.
         let limit = self::limit(9, None);
-        let flooding = place(&limit, "192.0.2.1").unwrap();
+        let flooding = permit(&limit, "192.0.2.1").unwrap();
         flooding.flooded();
-        assert_eq!(place(&limit, "192.0.2.1").unwrap().pause(), None);
+        assert_eq!(permit(&limit, "192.0.2.1").unwrap().pause(), None);
     }
 
     #[test]
     fn further_excess_connections_get_no_answer() {
         let limit = limit(0, None);
         let places: Vec<_> = (0..=MAX_EXCESS)
-            .map(|_| place(&limit, "192.0.2.1"))
+            .map(|_| permit(&limit, "192.0.2.1"))
             .collect();
         assert_eq!(places.iter().flatten().count(), MAX_EXCESS);
         drop(places);
-        assert!(place(&limit, "192.0.2.1").is_some());
+        assert!(permit(&limit, "192.0.2.1").is_some());
     }
 }

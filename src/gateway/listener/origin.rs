@@ -18,13 +18,13 @@ use tokio::io::AsyncRead;
 
 /// The address that a connection comes from.
 #[derive(Debug)]
-pub(super) struct Origin {
+pub(super) struct ConnectionOrigin {
     address: SocketAddr,
     /// The header that names the client, if the address is a trusted proxy's.
     named_by: Option<(ForwardedBy, Arc<Proxies>)>,
 }
 
-impl Origin {
+impl ConnectionOrigin {
     /// Whether the address is that of a trusted proxy that writes headers: it is an HTTP server, and not the client's own connection.
     pub(super) const fn is_proxy(&self) -> bool {
         self.named_by.is_some()
@@ -94,13 +94,13 @@ impl ConnectionPeer {
     }
 
     /// The origin of the connection, whose proxy named this client.
-    pub(super) fn origin(self, named: Option<SocketAddr>) -> Origin {
+    pub(super) fn origin(self, named: Option<SocketAddr>) -> ConnectionOrigin {
         let by = match self.proxies.client_address() {
             ClientAddress::Forwarded => Some(ForwardedBy::Forwarded),
             ClientAddress::XForwardedFor => Some(ForwardedBy::XForwardedFor),
             ClientAddress::Connection | ClientAddress::ProxyProtocol => None,
         };
-        Origin {
+        ConnectionOrigin {
             address: named.unwrap_or(self.address),
             named_by: by.filter(|_| self.is_proxy).map(|by| (by, self.proxies)),
         }

@@ -31,7 +31,7 @@ pub(super) struct Customer {
 
 /// The kind of an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum AccountKind {
     /// A current account.
     Current,
     /// Savings.
@@ -40,7 +40,7 @@ pub(super) enum Kind {
     Card,
 }
 
-impl Kind {
+impl AccountKind {
     /// The stored form.
     pub(super) const fn name(self) -> &'static str {
         match self {
@@ -66,7 +66,7 @@ pub(super) struct Account {
     /// The customer's id.
     pub(super) customer: String,
     /// The kind.
-    pub(super) kind: Kind,
+    pub(super) kind: AccountKind,
     /// The owner's name for the account.
     pub(super) name: String,
     /// Eleven digits.
@@ -85,7 +85,7 @@ pub(super) struct NewAccount<'a> {
     /// The ten digits of its number; `None` for the next ones.
     pub(super) number: Option<u64>,
     /// The kind.
-    pub(super) kind: Kind,
+    pub(super) kind: AccountKind,
     /// The owner's name for the account.
     pub(super) name: &'a str,
     /// The currency.
@@ -271,7 +271,7 @@ impl Default for NewAccount<'_> {
         Self {
             id: None,
             number: None,
-            kind: Kind::Current,
+            kind: AccountKind::Current,
             name: "Brukskonto",
             currency: NOK,
             credit_line: 0,
@@ -297,7 +297,7 @@ fn account(row: &Row<'_>) -> Result<Account, BankFault> {
     Ok(Account {
         id: row.get(0)?,
         customer: row.get(1)?,
-        kind: Kind::named(&row.get::<_, String>(2)?).ok_or(BankFault::Kept("an account"))?,
+        kind: AccountKind::named(&row.get::<_, String>(2)?).ok_or(BankFault::Kept("an account"))?,
         name: row.get(3)?,
         bban: row.get(4)?,
         currency: row.get(5)?,

@@ -5,7 +5,7 @@
 //! and changes made by hand are removed.
 
 use super::bank::{Bank, BankFault};
-use super::customer::{Kind, NewAccount};
+use super::customer::{AccountKind, NewAccount};
 use super::kid::Modulus;
 use super::ledger::{Own, Posting, from_own};
 use super::money::{BIC, NOK, iban};
@@ -132,9 +132,9 @@ impl Bank {
     }
 
     /// The earlier transactions of a private account, the last of them yesterday.
-    fn book_history(&self, account: &str, kind: Kind) -> Result<(), BankFault> {
+    fn book_history(&self, account: &str, kind: AccountKind) -> Result<(), BankFault> {
         let events: &[(i64, i64, Value)] = &match kind {
-            Kind::Current => vec![
+            AccountKind::Current => vec![
                 (
                     12,
                     3_500_000,
@@ -150,13 +150,13 @@ impl Bank {
                     "remittanceInformationUnstructured": "Kaffe og kanelboller"}),
                 ),
             ],
-            Kind::Savings => vec![(
+            AccountKind::Savings => vec![(
                 30,
                 12_550,
                 json!({
                 "bankTransactionCode": "PMNT-MCOP-INTR", "remittanceInformationUnstructured": "Renter"}),
             )],
-            Kind::Card => vec![(
+            AccountKind::Card => vec![(
                 5,
                 -34_872,
                 json!({
@@ -230,13 +230,13 @@ fn private_accounts() -> [NewAccount<'static>; 3] {
             ..NewAccount::default()
         },
         NewAccount {
-            kind: Kind::Savings,
+            kind: AccountKind::Savings,
             name: "Sparekonto",
             opening: 5_000_000,
             ..NewAccount::default()
         },
         NewAccount {
-            kind: Kind::Card,
+            kind: AccountKind::Card,
             name: "Kredittkort med reiseforsikring og utvidet garanti",
             credit_line: 5_000_000,
             ..NewAccount::default()

@@ -6,7 +6,7 @@
 
 pub(super) use super::session::{Session, text};
 use super::{
-    fence::{Fence, Origin},
+    fence::{Fence, PrimaryIdentity},
     session::{self, Driver},
     settings::{PlantedFault, PostgresSettings},
     standby,
@@ -58,7 +58,7 @@ const MAX_PASSWORD: usize = 4_096;
 pub(super) struct Link {
     pub(super) client: Client,
     pub(super) statements: Statements,
-    pub(super) origin: Origin,
+    pub(super) origin: PrimaryIdentity,
     /// Of this connection alone.
     pub(super) id: Uuid,
     /// Set by a notification of the server.

@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 /// The identity of a running primary.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Origin {
+pub(super) struct PrimaryIdentity {
     /// The cluster's system identifier.
     pub(super) system: String,
     /// The timeline; a promotion raises it.
@@ -38,7 +38,7 @@ pub(super) struct Proof {
 
 /// The highest timeline, and the last proof.
 pub(super) struct Fence {
-    seen: Mutex<Option<Origin>>,
+    seen: Mutex<Option<PrimaryIdentity>>,
     timeline: watch::Sender<i64>,
     proof: Mutex<Option<Proof>>,
     is_replaced: AtomicBool,
@@ -73,7 +73,7 @@ impl Fence {
     ///
     /// # Errors
     /// The state is another or an older one.
-    pub(super) fn miss(&self, proof: Proof, origin: &Origin) -> Result<(), String> {
+    pub(super) fn miss(&self, proof: Proof, origin: &PrimaryIdentity) -> Result<(), String> {
         if proof.is_safe || proof.timeline == origin.timeline {
             self.is_replaced.store(true, Ordering::Release);
         }
@@ -99,7 +99,7 @@ impl Fence {
     ///
     /// # Errors
     /// The server must not be used.
-    pub(super) fn admit(&self, origin: &Origin) -> Result<(), String> {
+    pub(super) fn admit(&self, origin: &PrimaryIdentity) -> Result<(), String> {
         let mut seen = lock(&self.seen);
         match &*seen {
             Some(known) if known.system != origin.system => Err(format!(
@@ -127,12 +127,12 @@ impl Fence {
     }
 
     /// Whether no newer primary was seen, and the state was not replaced.
-    pub(super) fn is_current(&self, origin: &Origin) -> bool {
+    pub(super) fn is_current(&self, origin: &PrimaryIdentity) -> bool {
         *self.timeline.borrow() <= origin.timeline && !self.is_replaced()
     }
 
     /// Ends when a newer primary is seen.
-    pub(super) async fn passed(&self, origin: &Origin) {
+    pub(super) async fn passed(&self, origin: &PrimaryIdentity) {
         let mut timeline = self.timeline.subscribe();
         let newer = timeline.wait_for(|timeline| *timeline > origin.timeline);
         if newer.await.is_err() {
@@ -146,8 +146,8 @@ impl Fence {
 mod tests {
     use super::*;
 
-    fn origin(system: &str, timeline: i64) -> Origin {
-        Origin {
+    fn origin(system: &str, timeline: i64) -> PrimaryIdentity {
+        PrimaryIdentity {
             system: system.to_owned(),
             timeline,
         }

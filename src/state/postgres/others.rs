@@ -6,7 +6,7 @@
 
 use super::{
     connect::{Connector, text},
-    fence::Origin,
+    fence::PrimaryIdentity,
     session::Driver,
     settings::PlantedFault,
     shared::Shared,
@@ -72,7 +72,7 @@ async fn ask(
     if let Some(timeline) = row.try_get(1).map_err(fault)? {
         let system = row.try_get(0).map_err(fault)?;
         // A former primary, or a server of another cluster, is refused where it would be used.
-        let _ = connector.fence.admit(&Origin { system, timeline });
+        let _ = connector.fence.admit(&PrimaryIdentity { system, timeline });
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use super::commands::{Command, Parameter};
 use crate::{
     Hash,
-    hash::Kind,
+    hash::HashKind,
     rows::{ChangedRow, Loaded},
 };
 use tokio_postgres::{Error, Statement};
@@ -28,7 +28,7 @@ pub(super) struct Parted<'a, R> {
 }
 
 impl<'a, R: Clone + PartialEq> Parted<'a, R> {
-    pub(super) fn new<K: Kind>(rows: &'a Loaded<K, R>) -> Self {
+    pub(super) fn new<K: HashKind>(rows: &'a Loaded<K, R>) -> Self {
         let mut changed: Vec<ChangedRow<'a, K, R>> = rows.changed().collect();
         changed.sort_unstable_by_key(|changed| changed.key);
         let mut parted = Self {

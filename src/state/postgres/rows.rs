@@ -13,8 +13,8 @@ use super::{
     time::{seconds, timestamp},
 };
 use crate::{
-    Accounts, Consent, Context, CorporateHash, Hash, Origin, Psu, Session,
-    hash::Kind,
+    Accounts, Consent, Context, ContextOrigin, CorporateHash, Hash, Psu, Session,
+    hash::HashKind,
     rows::{BoundPsu, ListRow, Loaded, RowKey, Rows, TokenRow},
     rules::Calls,
 };
@@ -104,7 +104,7 @@ async fn select(link: &Link, statement: &Statement, keys: &[Uuid]) -> Result<Vec
 }
 
 /// Adds the rows that were found, and the absence of the others.
-fn fill<K: Kind, R: Clone + PartialEq>(
+fn fill<K: HashKind, R: Clone + PartialEq>(
     loaded: &mut Loaded<K, R>,
     keys: &[Uuid],
     found: &[Row],
@@ -181,7 +181,7 @@ fn context(row: &Row, first: usize) -> Result<Context, RowFault> {
     let accounts: Option<&[u8]> = row.try_get(first + 3)?;
     Ok(Context {
         corporate: short_hash(corporate),
-        origin: Origin::stored(row.try_get(first + 4)?),
+        origin: ContextOrigin::stored(row.try_get(first + 4)?),
         last_sca: time(row, first + 1)?,
         consent: given.map(|given| Consent {
             given,

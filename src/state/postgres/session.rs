@@ -1,6 +1,6 @@
 //! One connection to one server, before the tables are checked.
 
-use super::{fence::Origin, standby, tls::Tls};
+use super::{fence::PrimaryIdentity, standby, tls::Tls};
 use crate::OpenFault;
 use portvakt_base::causes;
 use std::{
@@ -30,7 +30,7 @@ const STANDBYS: &str =
 /// A connection that is not yet checked against schema and key.
 pub(super) struct Session {
     pub(super) client: Client,
-    pub(super) origin: Origin,
+    pub(super) origin: PrimaryIdentity,
     /// Why its commits do not wait for a standby; `None` if they do where there is one.
     pub(super) weak_commits: Option<String>,
     /// The time at which the server's process read its settings.
@@ -102,7 +102,7 @@ pub(super) async fn open(config: &Config, tls: Tls) -> Result<Session, String> {
     if row.try_get(2).map_err(fault)? {
         return Err("the database is read-only".to_owned());
     }
-    let origin = Origin {
+    let origin = PrimaryIdentity {
         system: row.try_get(0).map_err(fault)?,
         timeline: row.try_get(1).map_err(fault)?,
     };

@@ -4,8 +4,8 @@
 use super::removal::{self, Mark, Removal};
 use crate::{
     Accounts, Bind, Bound, Changes, Consent, ConsentAccounts, ConsentChange, Context,
-    CorporateHash, Ended, Erased, Keys, Known, Learned, Origin, Psu, PsuHash, PsuRef, Unavailable,
-    Withdraw, Withdrawn,
+    ContextOrigin, CorporateHash, Ended, Erased, Keys, Known, Learned, Psu, PsuHash, PsuRef,
+    Unavailable, Withdraw, Withdrawn,
     change::Change,
     rows::{BoundPsu, RowKey, Rows},
 };
@@ -26,7 +26,7 @@ pub(crate) struct NewBinding {
     context: Option<NewContext>,
     last_sca: Option<Timestamp>,
     /// Who states it. A binding that only the core states is a learned one (SCA-19).
-    origin: Origin,
+    origin: ContextOrigin,
     /// Of the core's statement: the last removal before its request went out. After another one the statement is of no use.
     since: Option<Removal>,
 }
@@ -98,9 +98,9 @@ impl NewBinding {
             context: Some(NewContext::new(keys, bind.corporate, bind.consent)),
             last_sca: Some(bind.last_sca),
             origin: if bind.imported {
-                Origin::Import
+                ContextOrigin::Import
             } else {
-                Origin::Bank
+                ContextOrigin::Bank
             },
             since: None,
         }
@@ -113,7 +113,7 @@ impl NewBinding {
                 .context
                 .map(|context| NewContext::new(keys, context.corporate, context.consent)),
             last_sca: learned.last_sca,
-            origin: Origin::Core,
+            origin: ContextOrigin::Core,
             since: Some(since),
         }
     }
@@ -182,7 +182,7 @@ impl NewBinding {
     /// # Errors
     /// The binding exists already, or the PSU is bound to another TPP: nothing changes.
     fn bound(&self, rows: &Rows) -> Result<BoundPsu, Bound> {
-        if self.origin != Origin::Core {
+        if self.origin != ContextOrigin::Core {
             return bind_to(rows, &self.owner, self.last_sca).ok_or(Bound::Elsewhere);
         }
         match rows.psus.get(self.owner.psu) {

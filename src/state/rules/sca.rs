@@ -2,7 +2,7 @@
 
 use super::bindings::{Owner, bind_to};
 use crate::{
-    Accounts, Consent, CorporateHash, Finish, Finished, Keys, Origin, Session, SessionHash,
+    Accounts, Consent, ContextOrigin, CorporateHash, Finish, Finished, Keys, Session, SessionHash,
     TokenHash,
     change::Change,
     rows::{RowKey, Rows, TokenRow},
@@ -73,7 +73,7 @@ impl Change for ScaEnd {
                     id: given.session,
                     completed: self.now,
                 });
-                psu.update_context(given.corporate, Origin::Bank, |context| {
+                psu.update_context(given.corporate, ContextOrigin::Bank, |context| {
                     context.last_sca = context.last_sca.max(Some(self.now));
                     if let Some(accounts) = &given.consent {
                         context.consent = Some(Consent {

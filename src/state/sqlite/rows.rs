@@ -7,8 +7,8 @@ use super::{
     time::{seconds, timestamp},
 };
 use crate::{
-    Accounts, Consent, Context, CorporateHash, Hash, ListHash, Origin, Psu, PsuHash, QuotaHash,
-    RequestHash, Session, TokenHash,
+    Accounts, Consent, Context, ContextOrigin, CorporateHash, Hash, ListHash, Psu, PsuHash,
+    QuotaHash, RequestHash, Session, TokenHash,
     hash::{OfList, OfPsu, OfQuota, OfRequest, OfToken},
     rows::{BoundPsu, ChangedRow, ListRow, RowKey, Rows, TokenRow},
     rules::Calls,
@@ -195,7 +195,7 @@ fn context(row: &rusqlite::Row<'_>) -> Result<Context> {
     let given: Option<i64> = row.get(2)?;
     Ok(Context {
         corporate: hash(&corporate),
-        origin: Origin::stored(row.get(4)?),
+        origin: ContextOrigin::stored(row.get(4)?),
         last_sca: known_time(row.get(1)?),
         consent: given.map(|given| Consent {
             given: timestamp(given),

@@ -75,11 +75,11 @@ pub(super) fn judge(
     settings: &Settings,
     moment: Moment,
 ) -> io::Result<JudgedRequest> {
-    let world = &settings.reloadable.snapshot;
+    let snapshot = &settings.reloadable.snapshot;
     let listener = &settings.fixed.listener;
     let clock = Clock::standing(moment.at());
     let mut record = Record::open();
-    let trial = Trial::open(world, &clock, &mut record);
+    let trial = Trial::open(snapshot, &clock, &mut record);
     // Over HTTP/2, a saved request's method was read as one.
     let method = request.method.parse::<Method>().unwrap_or_default();
     let (head, body) = parts(request, &method);

@@ -23,11 +23,11 @@ const INDENT: &str = "                          ";
 pub(super) fn write(
     request: &SavedRequest,
     judged: &JudgedRequest,
-    world: &Snapshot,
+    snapshot: &Snapshot,
     theirs: Option<&[u8]>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    what_was_read(request, judged, world, out)?;
+    what_was_read(request, judged, snapshot, out)?;
     checks(request, judged, out)?;
     match &judged.verdict {
         _ if judged.is_open => {
@@ -51,12 +51,12 @@ pub(super) fn write(
             }
         }
         Err(refusal) if refusal.reason() == Reason::OperationUnknown => {
-            let refusal = admission::unknown_path(&request.target, &world.catalogue);
+            let refusal = admission::unknown_path(&request.target, &snapshot.catalogue);
             refused(request, &refusal, out)?;
         }
         Err(refusal) => refused(request, refusal, out)?,
     }
-    not_judged(judged, world, out)?;
+    not_judged(judged, snapshot, out)?;
     signing_string(judged, out)?;
     let comparison = theirs.zip(judged.signing_string.as_deref());
     if let Some((theirs, ours)) = comparison {
@@ -79,7 +79,7 @@ pub(super) fn write(
 fn what_was_read(
     request: &SavedRequest,
     judged: &JudgedRequest,
-    world: &Snapshot,
+    snapshot: &Snapshot,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let moment = judged.moment;
@@ -105,7 +105,7 @@ fn what_was_read(
         Moment::Present(_) => "now, because the request's Date cannot be read",
     };
     let at = date::format(moment.at());
-    let environment = world.policy.environment.name();
+    let environment = snapshot.policy.environment.name();
     writeln!(out, "judged for the {environment} as of {at} ({whose})\n")
 }
 
@@ -179,7 +179,7 @@ fn refused(request: &SavedRequest, refusal: &Refusal, out: &mut dyn Write) -> io
     writeln!(out, "  more: portvakt explain {}", reason.slug())
 }
 
-fn not_judged(judged: &JudgedRequest, world: &Snapshot, out: &mut dyn Write) -> io::Result<()> {
+fn not_judged(judged: &JudgedRequest, snapshot: &Snapshot, out: &mut dyn Write) -> io::Result<()> {
     let made = |stage: &Stage| {
         judged
             .record
@@ -191,7 +191,7 @@ fn not_judged(judged: &JudgedRequest, world: &Snapshot, out: &mut dyn Write) -> 
         .iter()
         // A certificate's revocation is known only for the present, so it is not part of an explanation.
         .filter(|stage| **stage != Stage::Revocation && !made(stage))
-        .filter(|stage| **stage != Stage::Register || world.registers.is_some())
+        .filter(|stage| **stage != Stage::Register || snapshot.registers.is_some())
         .map(|stage| stage.name())
         .collect();
     if !left.is_empty() {

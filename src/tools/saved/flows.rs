@@ -71,7 +71,7 @@ fn read(request: Element<'_>, notes: Vec<String>) -> Result<SavedRequest, SavedF
             }
             head.extend_from_slice(b"\r\n");
             // The body comes after this, because its framing is made anew.
-            raw::request(&head, raw::Origin::Record)?
+            raw::request(&head, raw::InputOrigin::Record)?
         }
         true => SavedRequest {
             form: "",

@@ -38,7 +38,7 @@ pub(super) fn request(file: &[u8], entry: Option<usize>) -> Result<SavedRequest,
         _ => match entry {
             Some(wanted) if wanted != 1 => Err(SavedFault::Entry { wanted, found: 1 }),
             _ => {
-                let mut request = raw::request(input, raw::Origin::File)?;
+                let mut request = raw::request(input, raw::InputOrigin::File)?;
                 if input.len() < file.len() {
                     let note = "the file begins with a byte order mark, which is left out";
                     request.notes.push(note.to_owned());

@@ -25,14 +25,14 @@ struct Head<'a> {
 
 /// The origin of raw bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(super) enum InputOrigin {
     /// A file, which an editor may have changed.
     File,
     /// A record of the bytes that were sent.
     Record,
 }
 
-pub(super) fn request(input: &[u8], origin: Origin) -> Result<SavedRequest, SavedFault> {
+pub(super) fn request(input: &[u8], origin: InputOrigin) -> Result<SavedRequest, SavedFault> {
     let after = trim_empty_lines(input);
     let first = after
         .split(|byte| *byte == b'\n')
@@ -42,7 +42,7 @@ pub(super) fn request(input: &[u8], origin: Origin) -> Result<SavedRequest, Save
     let first = first.strip_suffix(b"\r").unwrap_or(first);
     let line = request_line(first).or_else(|| damaged_request_line(first));
     let (method, target, mut framed) = line.ok_or_else(|| what_else(first))?;
-    let is_exact = origin == Origin::Record;
+    let is_exact = origin == InputOrigin::Record;
     // A record of HTTP/2 says `HTTP/2`.
     framed &= !(is_exact && first.ends_with(b".0"));
     let Head {
@@ -118,21 +118,21 @@ fn head_of_response(input: &[u8]) -> Result<Head<'_>, SavedFault> {
     if !input.starts_with(b"HTTP/") {
         return Err(SavedFault::StatusLine);
     }
-    let mut head = head(input, Origin::File)?;
+    let mut head = head(input, InputOrigin::File)?;
     match head.damage.pop() {
         Some(fault) => Err(fault),
         None => Ok(head),
     }
 }
 
-fn head(input: &[u8], origin: Origin) -> Result<Head<'_>, SavedFault> {
+fn head(input: &[u8], origin: InputOrigin) -> Result<Head<'_>, SavedFault> {
     let mut rest = input;
     let mut raw = Vec::with_capacity(1024);
     let mut first = None;
     let mut headers = HeaderMap::new();
     let mut notes = Vec::new();
     let mut damage = Vec::new();
-    let bare = origin == Origin::File && is_bare(input);
+    let bare = origin == InputOrigin::File && is_bare(input);
     if bare {
         notes.push(
             "its lines end in a bare LF; the head is read as if they ended in CRLF".to_owned(),

@@ -47,7 +47,7 @@ pub(super) fn request(input: &[u8], entry: Option<usize>) -> Result<SavedRequest
             head_length = bytes.len();
         }
     }
-    let mut request = raw::request(&bytes, raw::Origin::Record)?;
+    let mut request = raw::request(&bytes, raw::InputOrigin::Record)?;
     notes.append(&mut request.notes);
     request.form = "curl --trace";
     request.notes = notes;

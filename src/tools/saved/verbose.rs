@@ -27,8 +27,8 @@ pub(super) fn request(input: &[u8], entry: Option<usize>) -> Result<SavedRequest
     let (chosen, note) = choose(requests(input), entry, |sent| is_signed(&sent.head))?;
     // A terminal drops each CR, and then all of them.
     let origin = match memchr::memchr(b'\r', &chosen.head) {
-        Some(_) => raw::Origin::Record,
-        None => raw::Origin::File,
+        Some(_) => raw::InputOrigin::Record,
+        None => raw::InputOrigin::File,
     };
     let mut request = raw::request(&chosen.head, origin)?;
     request.form = "curl -v";

@@ -25,7 +25,7 @@ const PROGRESS: u64 = 100_000;
 
 /// The type of a column in PostgreSQL.
 #[derive(Clone, Copy)]
-enum Kind {
+enum ColumnType {
     Uuid,
     Integer,
     Boolean,
@@ -36,7 +36,7 @@ enum Kind {
 /// A table: its name in both, its columns in PostgreSQL, and the query of the file. The first columns are the key.
 struct Table {
     name: &'static str,
-    columns: &'static [(&'static str, Kind)],
+    columns: &'static [(&'static str, ColumnType)],
     key: &'static str,
     from_file: &'static str,
 }
@@ -45,12 +45,12 @@ const TABLES: [Table; 7] = [
     Table {
         name: "psu",
         columns: &[
-            ("psu", Kind::Uuid),
-            ("tpp", Kind::Text),
-            ("learned", Kind::Boolean),
-            ("last_sca", Kind::Integer),
-            ("session", Kind::Uuid),
-            ("completed", Kind::Integer),
+            ("psu", ColumnType::Uuid),
+            ("tpp", ColumnType::Text),
+            ("learned", ColumnType::Boolean),
+            ("last_sca", ColumnType::Integer),
+            ("session", ColumnType::Uuid),
+            ("completed", ColumnType::Integer),
         ],
         key: "psu",
         from_file: "SELECT psu.psu, tpp.name, psu.learned, nullif(psu.last_sca, 0), psu.session, psu.completed
@@ -59,12 +59,12 @@ const TABLES: [Table; 7] = [
     Table {
         name: "context",
         columns: &[
-            ("psu", Kind::Uuid),
-            ("corporate", Kind::Bytes),
-            ("last_sca", Kind::Integer),
-            ("consent", Kind::Integer),
-            ("accounts", Kind::Bytes),
-            ("origin", Kind::Integer),
+            ("psu", ColumnType::Uuid),
+            ("corporate", ColumnType::Bytes),
+            ("last_sca", ColumnType::Integer),
+            ("consent", ColumnType::Integer),
+            ("accounts", ColumnType::Bytes),
+            ("origin", ColumnType::Integer),
         ],
         key: "psu, corporate",
         from_file: "SELECT psu, corporate, nullif(last_sca, 0), consent, accounts, origin FROM context ORDER BY psu, corporate",
@@ -72,11 +72,11 @@ const TABLES: [Table; 7] = [
     Table {
         name: "quota",
         columns: &[
-            ("key", Kind::Uuid),
-            ("a", Kind::Integer),
-            ("b", Kind::Integer),
-            ("c", Kind::Integer),
-            ("d", Kind::Integer),
+            ("key", ColumnType::Uuid),
+            ("a", ColumnType::Integer),
+            ("b", ColumnType::Integer),
+            ("c", ColumnType::Integer),
+            ("d", ColumnType::Integer),
         ],
         key: "key",
         from_file: "SELECT key, a, b, c, d FROM quota ORDER BY key",
@@ -84,25 +84,25 @@ const TABLES: [Table; 7] = [
     Table {
         name: "page",
         columns: &[
-            ("key", Kind::Uuid),
-            ("call", Kind::Integer),
-            ("last", Kind::Integer),
+            ("key", ColumnType::Uuid),
+            ("call", ColumnType::Integer),
+            ("last", ColumnType::Integer),
         ],
         key: "key",
         from_file: "SELECT key, call, last FROM page ORDER BY key",
     },
     Table {
         name: "request",
-        columns: &[("key", Kind::Uuid), ("until", Kind::Integer)],
+        columns: &[("key", ColumnType::Uuid), ("until", ColumnType::Integer)],
         key: "key",
         from_file: "SELECT key, until FROM request ORDER BY key",
     },
     Table {
         name: "token",
         columns: &[
-            ("key", Kind::Uuid),
-            ("said", Kind::Uuid),
-            ("until", Kind::Integer),
+            ("key", ColumnType::Uuid),
+            ("said", ColumnType::Uuid),
+            ("until", ColumnType::Integer),
         ],
         key: "key",
         from_file: "SELECT key, said, until FROM token ORDER BY key",
@@ -110,13 +110,13 @@ const TABLES: [Table; 7] = [
     Table {
         name: "block",
         columns: &[
-            ("key", Kind::Uuid),
-            ("tpp", Kind::Text),
-            ("scope", Kind::Text),
-            ("psu", Kind::Uuid),
-            ("reason", Kind::Text),
-            ("since", Kind::Integer),
-            ("until", Kind::Integer),
+            ("key", ColumnType::Uuid),
+            ("tpp", ColumnType::Text),
+            ("scope", ColumnType::Text),
+            ("psu", ColumnType::Uuid),
+            ("reason", ColumnType::Text),
+            ("since", ColumnType::Integer),
+            ("until", ColumnType::Integer),
         ],
         key: "key",
         from_file: "SELECT key, tpp, scope, psu, reason, since, until FROM block ORDER BY key",
@@ -327,7 +327,7 @@ fn read_back(
     }
 }
 
-impl Kind {
+impl ColumnType {
     const fn name(self) -> &'static str {
         match self {
             Self::Uuid => "uuid",

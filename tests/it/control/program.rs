@@ -3,7 +3,7 @@
 use super::bank::{OTHER_PSU, OTHER_TPP, PSU, Site, TPP, exchange, free_address, get};
 use crate::harness::{Call, Gate, Program, Protocol, Wire, eventually};
 use portvakt::{
-    audit::{Audit, Kind, Wanted, search, verify},
+    audit::{Audit, AuditKind, Wanted, search, verify},
     clock::Clock,
     config::AuditSettings,
     hex,
@@ -194,7 +194,7 @@ fn an_import_is_in_the_audit() {
     let audit = site.path().join("state/audit");
     // A gateway writes at the same time.
     let gateway = Audit::open(&AuditSettings::new(audit.clone()), &Clock::System).unwrap();
-    gateway.record(gateway.event(Kind::Started));
+    gateway.record(gateway.event(AuditKind::Started));
     let file = line(PSU, TPP) + &line(PSU, OTHER_TPP) + &line(OTHER_PSU, TPP) + "x\n";
     site.write("psus.ndjson", file.clone());
     let import = |more: &[&str]| {

@@ -4,7 +4,7 @@ use super::{BEGIN, Data, SqliteFolder, TPP, at, call, finish, held, next, reques
 use crate::harness::eventually_async;
 use portvakt::interface::{headers::CorporateId, operations::Environment};
 use portvakt::state::{
-    ConsentAccounts, Decision, Known, OpenFault, Origin, Psu, PsuRef, Retention, StateStore,
+    ConsentAccounts, ContextOrigin, Decision, Known, OpenFault, Psu, PsuRef, Retention, StateStore,
 };
 use std::{
     fs::{self, Permissions},
@@ -193,7 +193,7 @@ async fn an_earlier_schema_is_brought_up_to_date() {
     let after = store.psu(who(1)).await.unwrap().unwrap();
     let mut unmarked = Psu::clone(&before);
     for context in &mut unmarked.contexts {
-        context.origin = Origin::Unknown;
+        context.origin = ContextOrigin::Unknown;
     }
     assert_eq!(*after, unmarked);
     assert!(!after.learned && after.session.is_some());

@@ -9,23 +9,23 @@ use portvakt::interface::{
     headers::{CorporateId, PsuId, SessionId},
 };
 use portvakt::state::{
-    Accounts, Bind, Bound, ClaimRequest, Completion, ConsentAccounts, Decision, Ended, Finish,
-    Finished, Hash, Known, Learned, LearnedContext, Origin, Page, PsuRef, QuotaClaim,
+    Accounts, Bind, Bound, ClaimRequest, Completion, ConsentAccounts, ContextOrigin, Decision,
+    Ended, Finish, Finished, Hash, Known, Learned, LearnedContext, Page, PsuRef, QuotaClaim,
     RequestIdClaim, Retention, StateStore, Taken, Withdraw, Withdrawn,
 };
 use std::{collections::BTreeMap, sync::LazyLock};
 
 /// One context: last SCA, the consent's time and accounts, and the origin.
-type Context = (u64, Option<(u64, ConsentAccounts)>, Origin);
+type Context = (u64, Option<(u64, ConsentAccounts)>, ContextOrigin);
 
 /// A context before anything is stated of it.
-const NEW: Context = (0, None, Origin::Unknown);
+const NEW: Context = (0, None, ContextOrigin::Unknown);
 
 /// The origin after a statement of the bank: its own earlier word stays.
-fn by_bank(before: Origin, now: Origin) -> Origin {
+fn by_bank(before: ContextOrigin, now: ContextOrigin) -> ContextOrigin {
     match before {
-        Origin::Bank | Origin::Import => before,
-        Origin::Unknown | Origin::Core => now,
+        ContextOrigin::Bank | ContextOrigin::Import => before,
+        ContextOrigin::Unknown | ContextOrigin::Core => now,
     }
 }
 
@@ -388,7 +388,7 @@ impl Model {
             known.session = Some((session, self.now));
             let context = known.contexts.entry(corporate).or_insert(NEW);
             context.0 = context.0.max(self.now);
-            context.2 = by_bank(context.2, Origin::Bank);
+            context.2 = by_bank(context.2, ContextOrigin::Bank);
             if let Some(accounts) = consent {
                 context.1 = Some((self.now, accounts));
             }
@@ -407,7 +407,7 @@ impl Model {
         let accounts = accounts(dice);
         let given = dice.one_in(2).then(|| self.now - dice.below(200));
         let imported = dice.one_in(2);
-        let origin = [Origin::Bank, Origin::Import][usize::from(imported)];
+        let origin = [ContextOrigin::Bank, ContextOrigin::Import][usize::from(imported)];
         let bind = Bind {
             imported,
             who: PsuRef {
@@ -461,7 +461,7 @@ impl Model {
                 let [had, has] = [old, new].map(|context| context.and_then(|it| it.1.as_ref()));
                 before.tpp == tpp
                     && changes.binding == before.learned
-                    && changes.context == old.is_none_or(|old| old.2 == Origin::Core)
+                    && changes.context == old.is_none_or(|old| old.2 == ContextOrigin::Core)
                     && changes.consent.is_some() == (had != has)
                     && *before != *known
             }
@@ -494,7 +494,11 @@ impl Model {
         };
         let bound = learn_now(store, learned).await;
         let last_sca = last_sca.unwrap_or_default();
-        let context = (last_sca, given.map(|given| (given, accounts)), Origin::Core);
+        let context = (
+            last_sca,
+            given.map(|given| (given, accounts)),
+            ContextOrigin::Core,
+        );
         if let Some(known) = self.psus.get_mut(&psu) {
             let here = if known.tpp == tpp {
                 Bound::Unchanged

@@ -9,8 +9,8 @@ use crate::{
 use portvakt::{
     interface::{TppId, headers::CorporateId},
     state::{
-        Bind, Bound, Changes, ConsentAccounts, Known, Learned, LearnedContext, Origin, PsuRef,
-        StateSettings, StateStore,
+        Bind, Bound, Changes, ConsentAccounts, ContextOrigin, Known, Learned, LearnedContext,
+        PsuRef, StateSettings, StateStore,
     },
 };
 use rusqlite::Connection;
@@ -66,7 +66,7 @@ async fn fill(store: &StateStore) {
 }
 
 /// The origins of the contexts of a PSU, the private one first.
-async fn origins(store: &StateStore, tpp: &TppId, psu: u128) -> Vec<Origin> {
+async fn origins(store: &StateStore, tpp: &TppId, psu: u128) -> Vec<ContextOrigin> {
     let found = store.psu(PsuRef { tpp, ..who(psu) }).await.unwrap();
     let contexts = &found.unwrap().contexts;
     contexts.iter().map(|context| context.origin).collect()
@@ -91,7 +91,7 @@ fn says(gate: &Gate, arguments: &[&str], code: i32) -> String {
 
 /// What becomes of a state that a version before the mark left, while a gateway runs on it.
 async fn clean(gate: &Gate, store: &StateStore) {
-    use Origin::{Bank, Core, Import, Unknown};
+    use ContextOrigin::{Bank, Core, Import, Unknown};
     assert_eq!(origins(store, &TPP, 2).await, [Unknown, Unknown]);
     assert_eq!(origins(store, &OTHER, 3).await, [Unknown]);
     let of = |tpp: &TppId, all, learned, bound| {

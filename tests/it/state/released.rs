@@ -4,7 +4,7 @@
 //! is missing. A new schema needs its file before the release.
 
 use super::{BEGIN, Data, SqliteFolder, call, finish, held, next, request, who};
-use portvakt::state::{Decision, Origin, Retention, StateStore};
+use portvakt::state::{ContextOrigin, Decision, Retention, StateStore};
 use rusqlite::Connection;
 use std::{
     fs,
@@ -52,7 +52,7 @@ async fn fill(store: &StateStore) {
     store.finish(finish(1, 1, "s", BEGIN)).await.unwrap();
 }
 
-async fn check(store: &StateStore, file: &str, origin: Origin) {
+async fn check(store: &StateStore, file: &str, origin: ContextOrigin) {
     let fifth = store.commit(call(1, BEGIN + 1)).await.unwrap();
     assert_eq!(next(&fifth), BEGIN + 86_400, "{file}");
     let again = request(2, Retention::Day, BEGIN + 1);
@@ -122,9 +122,9 @@ async fn every_released_schema_is_migrated_with_its_content() {
         let stored = Connection::open(&state).unwrap();
         assert_eq!(schema_of(&stored), schema);
         let origin = if schema < MARKED {
-            Origin::Unknown
+            ContextOrigin::Unknown
         } else {
-            Origin::Bank
+            ContextOrigin::Bank
         };
         check(&place.open(), &file, origin).await;
         assert_eq!(schema_of(&stored), newest);

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     interface::{TppId, headers::SessionId},
-    state::{Accounts, Origin, Session},
+    state::{Accounts, ContextOrigin, Session},
 };
 use jiff::civil::date;
 
@@ -39,7 +39,7 @@ fn psu() -> Psu {
         }),
         contexts: vec![Context {
             corporate: None,
-            origin: Origin::Bank,
+            origin: ContextOrigin::Bank,
             last_sca: Some(then),
             consent: Some(Consent {
                 given: then,

@@ -120,7 +120,7 @@ impl ClientStream {
             let client = ClientConnection::in_digest(&self.client);
             self.shared.reports.refused_by_library(refusal, client);
             if refusal == LibraryRefusal::Flood {
-                self.place.flooded();
+                self.permit.flooded();
             }
             if refusal.ends_connection()
                 && let Some(client) = client

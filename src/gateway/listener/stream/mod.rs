@@ -15,7 +15,7 @@ use super::{
     deadline::Deadline,
     frames::{Awaited, Cut, FrameInspector},
     head::Http1Head,
-    limit::Place,
+    limit::ConnectionPermit,
     report::Reports,
     socket::Socket,
 };
@@ -72,7 +72,7 @@ pub(super) struct ClientStream {
     pausing: Deadline<()>,
     /// The reason why nothing more is read.
     cut: Option<Cut>,
-    place: Place,
+    permit: ConnectionPermit,
     kept_head: KeptHead,
 }
 
@@ -97,7 +97,7 @@ impl ClientStream {
         tls: TlsStream<Socket>,
         client: Arc<ProxyDigest>,
         shared: Arc<Shared>,
-        place: Place,
+        permit: ConnectionPermit,
     ) -> Self {
         let (socket, session) = tls.get_ref();
         let protocol = match session.alpn_protocol() {
@@ -121,7 +121,7 @@ impl ClientStream {
             waiting: Vec::new(),
             pausing: Deadline::new(),
             cut: None,
-            place,
+            permit,
             kept_head: KeptHead::default(),
         }
     }
@@ -241,7 +241,7 @@ impl ClientStream {
         self.shared.reports.cut(cut, client);
         self.cut = Some(cut);
         if cut == Cut::Flood {
-            self.place.flooded();
+            self.permit.flooded();
         }
         if let Some(client) = client {
             client.cut_off(cut.cause());

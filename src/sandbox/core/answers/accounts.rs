@@ -3,7 +3,7 @@
 use super::super::answer::{Answer, Asked, Ids, Stop};
 use super::super::bank::Bank;
 use super::super::caller::Fixes;
-use super::super::customer::{Account, Kind};
+use super::super::customer::{Account, AccountKind};
 use super::super::history::{Page, PendingTransaction, Transaction};
 use super::{amount, answered, link, psu, reference, sca_demanded, unknown};
 use serde_json::{Map, Value, json};
@@ -94,7 +94,7 @@ pub(in super::super) fn transactions(
     if status != "booked" {
         let mut pending = bank.pending(&account)?;
         // Known issue: neither dates nor limit filter pending transactions, except for card accounts.
-        if account.kind == Kind::Card {
+        if account.kind == AccountKind::Card {
             pending.retain(|one| page.has(one.due));
             pending.truncate(usize::try_from(page.limit).unwrap_or(usize::MAX));
         }
@@ -169,9 +169,9 @@ fn open_account(asked: &Asked<'_>, ids: &Ids, bank: &Bank) -> Result<Account, St
 fn shown(account: &Account, fixes: Fixes) -> Value {
     let Account { id, bban, .. } = account;
     let kind = match (account.kind, fixes.account_type_iso) {
-        (Kind::Current, true) => "CACC",
-        (Kind::Savings, true) => "SVGS",
-        (Kind::Card, true) => "CARD",
+        (AccountKind::Current, true) => "CACC",
+        (AccountKind::Savings, true) => "SVGS",
+        (AccountKind::Card, true) => "CARD",
         (kind, false) => kind.name(),
     };
     let mut shown = json!({
@@ -190,7 +190,7 @@ fn shown(account: &Account, fixes: Fixes) -> Value {
             shown.insert(name.to_owned(), value);
         }
     };
-    if account.kind == Kind::Card {
+    if account.kind == AccountKind::Card {
         let last = bban.get(7..).unwrap_or_default();
         say("maskedPan", json!(format!("554433******{last}")));
         if !fixes.longer_names {
@@ -217,7 +217,7 @@ fn as_booked(
     let sum = amount(bank, transaction.amount, &account.currency);
     shown.insert("transactionAmount".into(), sum);
     shown.extend(transaction.details);
-    if account.kind == Kind::Card
+    if account.kind == AccountKind::Card
         && !fixes.card_amounts
         && let Some(original) = shown.remove("originalAmount")
         && let Some(booked) = shown.insert("transactionAmount".into(), original)

@@ -5,7 +5,7 @@
 
 use super::super::answer::{Answer, Asked, Ids, Stop, refused};
 use super::super::bank::Bank;
-use super::super::customer::{Account, Customer, Kind, NewAccount};
+use super::super::customer::{Account, AccountKind, Customer, NewAccount};
 use super::super::history::{Page, Transaction};
 use super::super::kid::Modulus;
 use super::super::money::{self, MOST, NOK, iban};
@@ -49,7 +49,7 @@ pub(in super::super) fn open_account(
         None => Some(new_customer(bank, text("customerName"))?),
     };
     let customer = customer.ok_or_else(|| unknown("There is no such customer."))?;
-    let kind = Kind::named(text("accountType").unwrap_or("CURRENT"));
+    let kind = AccountKind::named(text("accountType").unwrap_or("CURRENT"));
     let kind = kind.ok_or_else(|| format_error("accountType: CURRENT, SAVINGS or CARD."))?;
     let currency = text("currency").unwrap_or(NOK);
     let digits = bank.rates.digits(currency);
@@ -132,7 +132,7 @@ pub(in super::super) fn set_balance(
     ids: &Ids,
     bank: &Bank,
 ) -> Result<Answer, Stop> {
-    let account = mock(ids, bank, |kind| kind != Kind::Card)?;
+    let account = mock(ids, bank, |kind| kind != AccountKind::Card)?;
     update(asked, &account, bank)
 }
 
@@ -142,7 +142,7 @@ pub(in super::super) fn set_card_balance(
     ids: &Ids,
     bank: &Bank,
 ) -> Result<Answer, Stop> {
-    let account = mock(ids, bank, |kind| kind == Kind::Card)?;
+    let account = mock(ids, bank, |kind| kind == AccountKind::Card)?;
     update(asked, &account, bank)
 }
 
@@ -220,7 +220,7 @@ fn update(asked: &Asked<'_>, account: &Account, bank: &Bank) -> Result<Answer, S
     Ok((200, mock_account(bank, account)?))
 }
 
-fn mock(ids: &Ids, bank: &Bank, is_kind: impl Fn(Kind) -> bool) -> Result<Account, Stop> {
+fn mock(ids: &Ids, bank: &Bank, is_kind: impl Fn(AccountKind) -> bool) -> Result<Account, Stop> {
     let id = ids.first().map(String::as_str).unwrap_or_default();
     let found = bank.account(id)?.filter(|account| is_kind(account.kind));
     found.ok_or_else(|| unknown("There is no such account."))

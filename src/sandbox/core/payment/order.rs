@@ -12,7 +12,7 @@ mod transfer;
 pub(in super::super) use members::Violation;
 
 use super::super::bank::{Bank, BankFault};
-use super::super::customer::{Account, Kind};
+use super::super::customer::{Account, AccountKind};
 use super::super::money::{self, NOK};
 use super::{DOMESTIC, Form, INSTANT, Part, Payment, Status};
 use jiff::ToSpan;
@@ -105,7 +105,7 @@ impl Bank {
         let own = accounts.unwrap_or_default().into_iter();
         let bban = money::bban_of(&number).unwrap_or(&number);
         let found = own
-            .filter(|account| account.kind != Kind::Card)
+            .filter(|account| account.kind != AccountKind::Card)
             .find(|account| account.bban == bban);
         match &found {
             None => members.say(Violation {
