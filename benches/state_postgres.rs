@@ -261,7 +261,7 @@ fn with_postgres(folder: &Path, config: &Config) -> StateSettings {
     let mut settings = settings(folder, "unused.db");
     // A key for each schema.
     settings.hash_key = folder.join(format!("{}.key", Uuid::new_v4()));
-    settings.postgres = Some(PostgresSettings::new(config.clone()));
+    settings.engine = PostgresSettings::new(config.clone()).into();
     settings
 }
 

@@ -333,7 +333,9 @@ fn store(folder: &TempDir) -> StateStore {
     let mut settings = StateSettings::new(file, folder.path().join("hash.key"));
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let schema = runtime.block_on(database::schema());
-    settings.postgres = schema.map(PostgresSettings::new);
+    if let Some(schema) = schema {
+        settings.engine = PostgresSettings::new(schema).into();
+    }
     let store = StateStore::open(&settings).unwrap();
     let finish = Finish {
         token: Hash::from_bytes([1; 16]),

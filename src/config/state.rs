@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::{postgres, section::Section, state_folder};
 use crate::interface::operations::Environment;
-use crate::state::{self, StateSettings};
+use crate::state::{self, EngineSettings, StateSettings};
 
 /// The upper bound of every limit in memory.
 const MOST: u64 = 100_000_000;
@@ -35,12 +35,10 @@ pub(super) fn read(root: &mut Section<'_>, base: &Path, environment: Environment
     if let Err(fault) = state::check_hash_key(&settings.hash_key) {
         section.fault("hash_key", fault.to_string());
     }
-    settings.postgres = postgres::read(&mut section, base);
-    if settings.postgres.is_none() && settings.hash_key.exists() && !settings.file.exists() {
-        let text = format!(
-            "{} does not exist and is made at the start, without any binding, consent, block or quota; its hash key exists already: is the path right?",
-            settings.file.display()
-        );
+    if let Some(postgres) = postgres::read(&mut section, base) {
+        settings.engine = postgres.into();
+    }
+    if let Some(text) = new_file(&settings) {
         section.weakens("file", text);
     }
     for (key, bound) in [
@@ -59,4 +57,18 @@ pub(super) fn read(root: &mut Section<'_>, base: &Path, environment: Environment
     }
     section.finish();
     settings
+}
+
+/// The warning of a state file that the start makes although its hash key exists.
+fn new_file(settings: &StateSettings) -> Option<String> {
+    let is_new = match &settings.engine {
+        EngineSettings::Sqlite => settings.hash_key.exists() && !settings.file.exists(),
+        EngineSettings::Postgres(_) => false,
+    };
+    is_new.then(|| {
+        format!(
+            "{} does not exist and is made at the start, without any binding, consent, block or quota; its hash key exists already: is the path right?",
+            settings.file.display()
+        )
+    })
 }

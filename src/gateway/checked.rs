@@ -16,7 +16,7 @@ use crate::{
     private_file::{self, FileFault},
     sca::{KeyFault, ScaSettings},
     signing::{AssertionKeyFault, AssertionSettings},
-    state::{StateSettings, StateStore},
+    state::{EngineSettings, StateSettings, StateStore},
     telemetry::try_log,
     trust::Revocation,
     upstreams,
@@ -162,8 +162,9 @@ fn try_missing(path: &Path) -> io::Result<()> {
 
 /// A state file that others may read: it holds pseudonymous data.
 fn open_state(state: &StateSettings) -> Option<String> {
-    if state.postgres.is_some() {
-        return None;
+    match &state.engine {
+        EngineSettings::Sqlite => {}
+        EngineSettings::Postgres(_) => return None,
     }
     let mode = fs::metadata(&state.file).ok()?.permissions().mode() & 0o777;
     let path = state.file.display();

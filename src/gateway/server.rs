@@ -23,7 +23,7 @@ use crate::{
     private_file,
     sca::{Links, ScaSettings},
     signing::{AssertionSettings, AssertionSigner},
-    state::StateStore,
+    state::{EngineSettings, StateStore},
     telemetry::{AccessLog, FolderUse, LAST_WITHIN, Telemetry, UpgradeResult, WrittenFolders},
     upstreams::{Upkeep, Upstreams},
 };
@@ -293,8 +293,12 @@ fn telemetry(fixed: &Fixed, source: Option<&Path>, clock: &Clock) -> Result<Tele
 /// The folders that grow with traffic. A state in PostgreSQL has its disk elsewhere.
 fn written_folders(fixed: &Fixed) -> WrittenFolders {
     let mut folders = WrittenFolders::default();
-    if fixed.state.postgres.is_none() {
-        folders = folders.with(FolderUse::State, private_file::folder_of(&fixed.state.file));
+    match &fixed.state.engine {
+        EngineSettings::Sqlite => {
+            let folder = private_file::folder_of(&fixed.state.file);
+            folders = folders.with(FolderUse::State, folder);
+        }
+        EngineSettings::Postgres(_) => {}
     }
     if let Some(audit) = &fixed.audit {
         folders = folders.with(FolderUse::Audit, &audit.folder);

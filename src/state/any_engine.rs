@@ -3,10 +3,12 @@
 #[cfg(feature = "sandbox")]
 use super::volatile::Volatile;
 use super::{
-    Block, BlockHash, Counters, Dated, PsuHash, Unavailable, change::Change, engine::Engine,
-    postgres::Postgres, rows::BoundPsu, sqlite::Sqlite,
+    Block, BlockHash, Counters, Dated, EngineSettings, Keys, OpenFault, PsuHash, StateSettings,
+    Unavailable, change::Change, engine::Engine, postgres::Postgres, process::Process,
+    rows::BoundPsu, rules::Table, sqlite::Sqlite, sweep::Step,
 };
 use portvakt_base::clock::Timestamp;
+use std::sync::Arc;
 
 /// The engine of an open store.
 pub(super) enum AnyEngine {
@@ -17,6 +19,30 @@ pub(super) enum AnyEngine {
     /// The memory of this process, for tests.
     #[cfg(feature = "sandbox")]
     Volatile(Box<Volatile>),
+}
+
+impl AnyEngine {
+    /// Opens the engine of these settings, with the key of its hashes and the memory that it keeps current.
+    pub(super) fn open(settings: &StateSettings) -> Result<(Self, Keys, Arc<Process>), OpenFault> {
+        match &settings.engine {
+            EngineSettings::Sqlite => {
+                let (engine, keys, process) = Sqlite::open(settings)?;
+                Ok((Self::Sqlite(Box::new(engine)), keys, process))
+            }
+            EngineSettings::Postgres(server) => {
+                let (engine, keys, process) = Postgres::open(settings, server)?;
+                Ok((Self::Postgres(Box::new(engine)), keys, process))
+            }
+        }
+    }
+
+    /// Tries whether [`AnyEngine::open`] would succeed.
+    pub(super) fn try_open(settings: &StateSettings) -> Result<(), OpenFault> {
+        match &settings.engine {
+            EngineSettings::Sqlite => Sqlite::try_open(settings),
+            EngineSettings::Postgres(server) => Postgres::try_open(settings, server),
+        }
+    }
 }
 
 /// Calls a method of the selected engine.
@@ -44,8 +70,13 @@ impl Engine for AnyEngine {
         each!(self, engine => engine.commit(change).await)
     }
 
-    async fn tidy(&self, now: Timestamp) -> Result<u64, Unavailable> {
-        each!(self, engine => engine.tidy(now).await)
+    async fn sweep(
+        &self,
+        table: Table,
+        now: Timestamp,
+        is_first: bool,
+    ) -> Result<Step, Unavailable> {
+        each!(self, engine => engine.sweep(table, now, is_first).await)
     }
 
     fn health(&self) -> Result<(), Unavailable> {

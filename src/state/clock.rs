@@ -22,6 +22,20 @@ pub(super) struct ClockRow {
     pub(super) accepted: u64,
 }
 
+/// The effect of an operator's acceptance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AcceptedClock {
+    /// The clock had not stepped back: nothing changed.
+    Nothing,
+    /// The clock is trusted from now on.
+    Now {
+        /// The latest time that was known before.
+        latest: Timestamp,
+        /// The number of rows with a time ahead of the clock, which were set to the clock.
+        moved: u64,
+    },
+}
+
 /// The state of the clock in this process.
 #[derive(Debug, Default)]
 pub(super) struct Clock {

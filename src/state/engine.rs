@@ -1,11 +1,11 @@
 //! The interface between the rules and a database.
 //!
-//! An engine loads rows by their keys, stores them and commits them; it makes no decisions. A second engine is a folder beside `sqlite`, a
-//! variant of [`AnyEngine`](super::any_engine::AnyEngine), and a module in tests/it/state.rs, which runs the conformance suite (`tests/it/state/conformance.rs`), which
-//! specifies all duties of an engine.
+//! An engine loads rows by their keys, stores them and commits them; it makes no decisions. ARCHITECTURE.md lists the places of another
+//! engine; the conformance suite (`tests/it/state/conformance.rs`) specifies all duties of one.
 
 use super::{
     Block, BlockHash, Counters, Dated, PsuHash, Unavailable, change::Change, rows::BoundPsu,
+    rules::Table, sweep::Step,
 };
 use portvakt_base::clock::Timestamp;
 
@@ -48,12 +48,39 @@ pub(super) trait Engine: Send + Sync {
         change: C,
     ) -> impl Future<Output = Result<C::Outcome, Unavailable>> + Send;
 
-    /// Removes every row that is due by `now` (`Table::removed_through`), in small steps between changes. Returns the number of removed
-    /// rows.
+    /// Removes the rows of one table that are due by `now` ([`Table::removed_through`]), in a small step between changes. The first step
+    /// begins at the beginning of the table, the others where the last one ended.
     ///
     /// # Errors
     /// Rows cannot be removed.
-    fn tidy(&self, now: Timestamp) -> impl Future<Output = Result<u64, Unavailable>> + Send;
+    fn sweep(
+        &self,
+        table: Table,
+        now: Timestamp,
+        is_first: bool,
+    ) -> impl Future<Output = Result<Step, Unavailable>> + Send;
+
+    /// Removes every row that is due by `now`. Returns the number of removed rows.
+    ///
+    /// # Errors
+    /// Rows cannot be removed.
+    fn tidy(&self, now: Timestamp) -> impl Future<Output = Result<u64, Unavailable>> + Send {
+        async move {
+            let mut removed: u64 = 0;
+            for table in Table::ALL {
+                let mut is_first = true;
+                loop {
+                    let step = self.sweep(table, now, is_first).await?;
+                    removed = removed.saturating_add(step.removed);
+                    is_first = false;
+                    if step.around {
+                        break;
+                    }
+                }
+            }
+            Ok(removed)
+        }
+    }
 
     /// Whether the engine can write, by its last attempt. A failed engine tries again every second.
     ///

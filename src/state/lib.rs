@@ -58,17 +58,20 @@ mod lock;
 mod process;
 mod request_ids;
 
-// The engines, which load, store and commit rows.
+// The engines, which load, store and commit rows: their interface, what they have in common, and each.
 mod any_engine;
 mod engine;
 mod hash_key;
 pub mod postgres;
 pub mod sqlite;
+mod stored;
+mod sweep;
 #[cfg(feature = "sandbox")]
 mod volatile;
 
 pub use blocks::{Block, BlockScope, Blocked, Blocks, Lifted, SoughtPsu};
 pub use calls_left::CallsLeft;
+pub use clock::AcceptedClock;
 pub use counters::{Counters, Rows};
 pub use freshness::{AsOf, Dated};
 pub use hash::{
@@ -82,7 +85,7 @@ pub use postgres::settings::PlantedFault;
 pub use postgres::settings::{PostgresSettings, PostgresTls, StaleReads};
 pub use psu::{Accounts, Consent, ConsentAccounts, Context, ContextOrigin, Psu, Session};
 pub use rules::Removal;
-pub use settings::{OpenFault, StateSettings};
+pub use settings::{EngineSettings, OpenFault, StateSettings};
 pub use verbs::{
     Bind, Bound, Changes, ClaimRequest, Completion, ConsentChange, Decision, Ended, Erased, Finish,
     Finished, Learned, LearnedContext, Page, PsuRef, QuotaClaim, RequestIdClaim, Retention, Taken,
@@ -96,11 +99,9 @@ use any_engine::AnyEngine;
 use engine::Engine;
 use portvakt_base::clock::Timestamp;
 use portvakt_interface::headers::PsuId;
-use postgres::Postgres;
 use process::Process;
 use request_ids::IdClaim;
 use rules::{Erasure, GiveBack, Mark, NewBinding, ScaEnd, Withdrawal};
-use sqlite::Sqlite;
 use std::{fmt, sync::Arc};
 
 /// The store of the state.
@@ -118,19 +119,11 @@ impl StateStore {
     /// # Errors
     /// The reason why the state cannot be used. An existing file is not changed.
     pub fn open(settings: &StateSettings) -> Result<Self, OpenFault> {
-        if let Some(server) = &settings.postgres {
-            let (postgres, keys, process) = Postgres::open(settings, server)?;
-            return Ok(Self {
-                keys: Box::new(keys),
-                process,
-                engine: AnyEngine::Postgres(Box::new(postgres)),
-            });
-        }
-        let (sqlite, keys, process) = Sqlite::open(settings)?;
+        let (engine, keys, process) = AnyEngine::open(settings)?;
         Ok(Self {
             keys: Box::new(keys),
             process,
-            engine: AnyEngine::Sqlite(Box::new(sqlite)),
+            engine,
         })
     }
 
@@ -139,10 +132,7 @@ impl StateStore {
     /// # Errors
     /// The reason why the state cannot be used.
     pub fn try_open(settings: &StateSettings) -> Result<(), OpenFault> {
-        match &settings.postgres {
-            Some(server) => Postgres::try_open(settings, server),
-            None => Sqlite::try_open(settings),
-        }
+        AnyEngine::try_open(settings)
     }
 
     /// Opens tables in the memory of this process; several stores can share them, as processes share a file. For tests.

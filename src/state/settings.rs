@@ -7,10 +7,11 @@ use std::{io, path::PathBuf};
 /// The section `state` of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateSettings {
-    /// The SQLite file. The first start creates the file and its folder.
+    /// The engine that stores the rows.
+    pub engine: EngineSettings,
+    /// The SQLite file, if that is the engine; the source of `portvakt state copy` otherwise. The first start creates the file and its
+    /// folder.
     pub file: PathBuf,
-    /// The database that several gateways share, in place of the file.
-    pub postgres: Option<PostgresSettings>,
     /// The file of the hash key: 32 random bytes, created at the first start.
     pub hash_key: PathBuf,
     /// The environment whose state this is (CRT-9): the first start records it, and another one is refused. `None` asks nothing.
@@ -35,8 +36,8 @@ impl StateSettings {
     /// The defaults for a file and a key.
     pub fn new(file: impl Into<PathBuf>, hash_key: impl Into<PathBuf>) -> Self {
         Self {
+            engine: EngineSettings::Sqlite,
             file: file.into(),
-            postgres: None,
             hash_key: hash_key.into(),
             environment: None,
             psus_in_memory: Self::PSUS,
@@ -45,6 +46,25 @@ impl StateSettings {
         }
     }
 }
+
+/// The engine of a state, with the settings that only this engine has. Code that depends on the engine matches every variant, so that the
+/// compiler names it to whoever adds one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EngineSettings {
+    /// The file of the settings, on one machine.
+    Sqlite,
+    /// A database that several gateways share.
+    Postgres(Box<PostgresSettings>),
+}
+
+impl From<PostgresSettings> for EngineSettings {
+    fn from(settings: PostgresSettings) -> Self {
+        Self::Postgres(Box::new(settings))
+    }
+}
+
+/// The row of `meta` with the check value of the hash key.
+pub(super) const KEY_ROW: &str = "key_check";
 
 /// The row of `meta` with the environment.
 pub(super) const ENVIRONMENT_ROW: &str = "environment";

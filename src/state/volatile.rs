@@ -14,6 +14,7 @@ use super::{
     process::Process,
     rows::{BoundPsu, ListRow, Loaded, RowKey, Rows, TokenRow},
     rules::{Calls, Table},
+    sweep::Step,
 };
 use portvakt_base::clock::Timestamp;
 use std::{
@@ -116,16 +117,20 @@ impl Engine for Volatile {
         Ok(outcome)
     }
 
-    async fn tidy(&self, now: Timestamp) -> Result<u64, Unavailable> {
+    async fn sweep(
+        &self,
+        table: Table,
+        now: Timestamp,
+        _is_first: bool,
+    ) -> Result<Step, Unavailable> {
         let mut tables = lock(&self.tables);
-        let mut removed = 0;
-        for table in Table::ALL {
-            let (before, after) = tables.tidy(table, now);
-            removed += before - after;
-            *lock(&self.counters).rows.of(table) = Some(after);
-        }
+        let (before, after) = tables.tidy(table, now);
+        *lock(&self.counters).rows.of(table) = Some(after);
         tables.keep_clock();
-        Ok(removed)
+        Ok(Step {
+            removed: before - after,
+            around: true,
+        })
     }
 
     fn health(&self) -> Result<(), Unavailable> {

@@ -8,9 +8,9 @@ use portvakt::{
         headers::{PsuId, SessionId},
     },
     state::{
-        Bound, ClaimRequest, Completion, ConsentAccounts, Decision, Finish, Hash, Known, Learned,
-        Named, PostgresSettings, PsuRef, QuotaClaim, RequestIdClaim, Retention, StateSettings,
-        StateStore, Taken, VolatileTables,
+        Bound, ClaimRequest, Completion, ConsentAccounts, Decision, EngineSettings, Finish, Hash,
+        Known, Learned, Named, PostgresSettings, PsuRef, QuotaClaim, RequestIdClaim, Retention,
+        StateSettings, StateStore, Taken, VolatileTables,
     },
 };
 use std::sync::LazyLock;
@@ -76,8 +76,23 @@ impl SqliteFolder {
 impl PostgresSchema {
     /// The owner of the schema, who has its name.
     pub(crate) fn user(&self) -> &str {
-        let postgres = self.0.postgres.as_ref().unwrap();
-        postgres.server.get_user().unwrap()
+        user(&self.0)
+    }
+}
+
+/// The user of the database of these settings.
+fn user(settings: &StateSettings) -> &str {
+    match &settings.engine {
+        EngineSettings::Postgres(postgres) => postgres.server.get_user().unwrap(),
+        EngineSettings::Sqlite => panic!("the state is in a file"),
+    }
+}
+
+/// The database of these settings, to be changed.
+fn database(settings: &mut StateSettings) -> &mut PostgresSettings {
+    match &mut settings.engine {
+        EngineSettings::Postgres(postgres) => postgres,
+        EngineSettings::Sqlite => panic!("the state is in a file"),
     }
 }
 
@@ -86,7 +101,7 @@ impl Data for PostgresSchema {
         let server = postgres().unwrap().schema();
         let folder = tempfile::tempdir().unwrap();
         let mut settings = StateSettings::new("unused.db", folder.path().join("state/hash.key"));
-        settings.postgres = Some(PostgresSettings::new(server));
+        settings.engine = PostgresSettings::new(server).into();
         Self(settings, folder)
     }
 

@@ -2,7 +2,7 @@
 
 use super::super::reference::{is_key, uncommented};
 use super::*;
-use crate::state::StaleReads;
+use crate::state::{EngineSettings, StaleReads};
 use crate::{
     admission::Policy,
     clock::Timestamp,
@@ -317,7 +317,10 @@ fn a_database_takes_the_place_of_the_state_file() {
     let read = |postgres: &str| {
         let text = format!("{LEAST}state: {{postgres: {postgres}}}\n");
         site.read(&text)
-            .map(|settings| settings.fixed.state.postgres.unwrap())
+            .map(|settings| match settings.fixed.state.engine {
+                EngineSettings::Postgres(postgres) => postgres,
+                EngineSettings::Sqlite => panic!("the state is in a file"),
+            })
     };
     let least = read("{url: 'postgres://u@localhost/d'}").unwrap();
     assert_eq!((least.pool, least.require_sync), (4, false));

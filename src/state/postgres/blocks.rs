@@ -5,9 +5,12 @@ use super::{
     connect::{Link, text},
     parted::{Parted, RowFault, column, hash, id, keys},
     statements::Statements,
-    time::{seconds, timestamp},
 };
-use crate::{Block, BlockHash, BlockScope, rows::Rows};
+use crate::{
+    Block, BlockHash, BlockScope,
+    rows::Rows,
+    stored::{seconds, timestamp},
+};
 use portvakt_interface::ForbiddenTpp;
 use tokio_postgres::Row;
 use uuid::Uuid;

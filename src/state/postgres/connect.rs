@@ -13,6 +13,7 @@ use super::{
     statements::{PROOF, Statements},
     tls::Tls,
 };
+use crate::settings::KEY_ROW;
 use portvakt_base::private_file;
 use std::{
     sync::{
@@ -35,9 +36,8 @@ pub(super) const SCHEMA: &str = "3";
 /// The schemas before, in their order, which a start migrates.
 pub(super) const SCHEMAS_BEFORE: [&str; 2] = ["1", "2"];
 
-/// The rows of `meta`: the schema, and the check value of the hash key.
+/// The row of `meta` with the schema.
 pub(super) const SCHEMA_ROW: &str = "schema";
-pub(super) const KEY_ROW: &str = "key_check";
 
 /// The time for a host to answer: TLS, a password and the first statements are seven round trips, of up to a quarter of a second.
 const CONNECT: Duration = Duration::from_secs(2);

@@ -1,7 +1,6 @@
 //! The jobs of the engine's queue, and the work of its workers.
 
-use super::tidy::Step;
-use crate::{Unavailable, change::QueuedChange, rows::RowKey, rules::Table};
+use crate::{Unavailable, change::QueuedChange, rows::RowKey, rules::Table, sweep::Step};
 use portvakt_base::clock::Timestamp;
 use tokio::sync::oneshot;
 

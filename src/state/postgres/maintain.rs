@@ -7,7 +7,7 @@ use super::{
     migrate,
     settings::PostgresSettings,
 };
-use crate::{OpenFault, StateSettings, sqlite::clock::Accepted};
+use crate::{AcceptedClock, OpenFault, StateSettings, stored::seconds};
 use portvakt_base::clock::Timestamp;
 use tokio::runtime::Runtime;
 use tokio_postgres::{Error, types::ToSql};
@@ -75,7 +75,7 @@ impl Maintenance {
     ///
     /// # Errors
     /// It could not be written: nothing changed.
-    pub fn accept_clock(&mut self, now: Timestamp) -> Result<Accepted, OpenFault> {
+    pub fn accept_clock(&mut self, now: Timestamp) -> Result<AcceptedClock, OpenFault> {
         let Self { runtime, session } = self;
         runtime
             .block_on(accept(session, now))
@@ -128,7 +128,7 @@ impl Maintenance {
     }
 }
 
-async fn accept(session: &mut Session, now: Timestamp) -> Result<Accepted, Error> {
+async fn accept(session: &mut Session, now: Timestamp) -> Result<AcceptedClock, Error> {
     let transaction = session.client.transaction().await?;
     let row = transaction
         .query_one("SELECT latest, stepped_back FROM clock FOR UPDATE", &[])
@@ -136,9 +136,9 @@ async fn accept(session: &mut Session, now: Timestamp) -> Result<Accepted, Error
     let latest = u64::try_from(row.try_get::<_, i64>(0)?).unwrap_or(0);
     let stepped_back: bool = row.try_get(1)?;
     if !stepped_back && latest <= now.unix() {
-        return Ok(Accepted::Nothing);
+        return Ok(AcceptedClock::Nothing);
     }
-    let at = super::time::seconds(now);
+    let at = seconds(now);
     let mut moved = 0;
     for ahead in AHEAD {
         moved += transaction.execute(ahead, &[&at]).await?;
@@ -150,7 +150,7 @@ async fn accept(session: &mut Session, now: Timestamp) -> Result<Accepted, Error
         )
         .await?;
     transaction.commit().await?;
-    Ok(Accepted::Now {
+    Ok(AcceptedClock::Now {
         latest: Timestamp::from_unix(latest),
         moved,
     })

@@ -3,8 +3,12 @@
 //! Invariant: an existing database with another key or a later schema is not changed. Two gateways may start at once: the second waits for
 //! the first.
 
-use super::connect::{Connector, KEY_ROW, SCHEMA, SCHEMA_ROW, SCHEMAS_BEFORE, Session, text};
-use crate::{OpenFault, StateSettings, hash_key, keys::Keys, settings::ENVIRONMENT_ROW};
+use super::connect::{Connector, SCHEMA, SCHEMA_ROW, SCHEMAS_BEFORE, Session, text};
+use crate::{
+    OpenFault, StateSettings, hash_key,
+    keys::Keys,
+    settings::{ENVIRONMENT_ROW, KEY_ROW},
+};
 use portvakt_base::private_file;
 use std::{path::Path, time::Duration};
 use tokio::time::timeout;

@@ -15,7 +15,6 @@ mod commands;
 mod parted;
 mod rows;
 mod statements;
-mod time;
 
 // Connections to the primary.
 mod connect;
@@ -28,7 +27,6 @@ mod standby;
 mod tls;
 
 // The tasks: distribution of changes, workers, hearing the database, housekeeping.
-mod cursors;
 mod dispatch;
 mod follow;
 mod job;
@@ -47,6 +45,7 @@ use super::{
     process::Process,
     rows::BoundPsu,
     rules::Table,
+    sweep::Step,
 };
 use connect::{Connector, Link, Session, text};
 use follow::Follower;
@@ -239,7 +238,7 @@ async fn begin(
         write_fault: Mutex::default(),
         unsafe_commits: Mutex::default(),
         counters: Mutex::default(),
-        sweep: Mutex::default(),
+        cursors: Mutex::default(),
     });
     let mut follower = Follower::new(Arc::clone(&shared));
     follower.begin().await.map_err(OpenFault::Postgres)?;
@@ -341,27 +340,20 @@ impl Engine for Postgres {
         self.ask(Job::Change(change), outcome).await
     }
 
-    async fn tidy(&self, now: Timestamp) -> Result<u64, Unavailable> {
-        let mut removed = 0;
-        for table in Table::ALL {
-            let mut is_first = true;
-            loop {
-                let (reply, step) = oneshot::channel();
-                let sweep = Sweep {
-                    table,
-                    now,
-                    is_first,
-                    reply,
-                };
-                let step = self.ask(Job::Sweep(sweep), step).await?;
-                removed += step.removed;
-                is_first = false;
-                if step.around {
-                    break;
-                }
-            }
-        }
-        Ok(removed)
+    async fn sweep(
+        &self,
+        table: Table,
+        now: Timestamp,
+        is_first: bool,
+    ) -> Result<Step, Unavailable> {
+        let (reply, step) = oneshot::channel();
+        let sweep = Sweep {
+            table,
+            now,
+            is_first,
+            reply,
+        };
+        self.ask(Job::Sweep(sweep), step).await
     }
 
     fn health(&self) -> Result<(), Unavailable> {

@@ -10,13 +10,13 @@ use super::{
     connect::Link,
     parted::{Parted, column, keys},
     statements::Statements,
-    time::{seconds, timestamp},
 };
 use crate::{
-    Accounts, Consent, Context, ContextOrigin, CorporateHash, Hash, Psu, Session,
+    Consent, Context, ContextOrigin, Psu, Session,
     hash::HashKind,
     rows::{BoundPsu, ListRow, Loaded, RowKey, Rows, TokenRow},
     rules::Calls,
+    stored::{accounts, accounts_bytes, corporate, corporate_bytes, seconds, timestamp},
 };
 use portvakt_base::clock::Timestamp;
 use portvakt_interface::TppId;
@@ -176,18 +176,16 @@ fn bound(row: &Row, contexts: Vec<Context>) -> Result<BoundPsu, RowFault> {
 
 /// A context, whose columns begin at this one.
 fn context(row: &Row, first: usize) -> Result<Context, RowFault> {
-    let corporate: &[u8] = row.try_get(first)?;
+    let agreement: &[u8] = row.try_get(first)?;
     let given = time(row, first + 2)?;
-    let accounts: Option<&[u8]> = row.try_get(first + 3)?;
+    let named: Option<&[u8]> = row.try_get(first + 3)?;
     Ok(Context {
-        corporate: short_hash(corporate),
+        corporate: corporate(agreement),
         origin: ContextOrigin::stored(row.try_get(first + 4)?),
         last_sca: time(row, first + 1)?,
         consent: given.map(|given| Consent {
             given,
-            accounts: accounts.map_or(Accounts::All, |accounts| {
-                Accounts::Named(accounts.chunks(16).filter_map(short_hash).collect())
-            }),
+            accounts: accounts(named),
         }),
     })
 }
@@ -284,36 +282,16 @@ fn write_psus<'s>(s: &'s Statements, rows: &Rows, commands: &mut Vec<Command<'s>
         let columns = vec![
             keys(&contexts),
             column(&contexts, |context: &Context| {
-                context_key(context.corporate)
+                corporate_bytes(context.corporate)
             }),
             column(&contexts, |context: &Context| context.last_sca.map(seconds)),
             column(&contexts, given),
             column(&contexts, |context: &Context| {
                 let consent = context.consent.as_ref();
-                consent.and_then(|consent| accounts(&consent.accounts))
+                consent.and_then(|consent| accounts_bytes(&consent.accounts))
             }),
             column(&contexts, |context: &Context| context.origin.number()),
         ];
         commands.push(Command::of(&s.add_contexts, columns));
     }
-}
-
-/// A stored context: PRIVATE is empty.
-fn context_key(corporate: Option<CorporateHash>) -> Vec<u8> {
-    corporate.map_or_else(Vec::new, |hash| hash.as_bytes().to_vec())
-}
-
-/// Stored accounts: concatenated hashes; `None` means all accounts.
-fn accounts(accounts: &Accounts) -> Option<Vec<u8>> {
-    match accounts {
-        Accounts::All => None,
-        Accounts::Named(accounts) => {
-            let bytes = accounts.iter().flat_map(|account| *account.as_bytes());
-            Some(bytes.collect())
-        }
-    }
-}
-
-fn short_hash<K>(bytes: &[u8]) -> Option<Hash<K>> {
-    bytes.try_into().ok().map(Hash::from_bytes)
 }

@@ -2,16 +2,18 @@
 
 use super::{
     connect::{Connector, Link},
-    cursors::Sweep,
     settings::PostgresSettings,
     standby,
 };
-use crate::{Counters, Unavailable, freshness::Freshness, lock::lock, process::Process};
+use crate::{
+    Counters, Unavailable, freshness::Freshness, lock::lock, process::Process, sweep::Cursors,
+};
 use portvakt_base::clock::Stopwatch;
 use std::{
     sync::{Arc, Mutex, atomic::AtomicU64},
     time::Duration,
 };
+use uuid::Uuid;
 
 /// The least time between two lines of the log about one outage: its causes may alternate several times a second.
 const BETWEEN_LINES: Duration = Duration::from_secs(60);
@@ -34,7 +36,8 @@ pub(super) struct Shared {
     /// The reason why commits do not wait for a standby; `None` if they do.
     pub(super) unsafe_commits: Mutex<Option<String>>,
     pub(super) counters: Mutex<Counters>,
-    pub(super) sweep: Mutex<Sweep>,
+    /// Housekeeping, with the first keys to visit.
+    pub(super) cursors: Mutex<Cursors<Uuid>>,
 }
 
 impl Shared {

@@ -6,11 +6,15 @@
 use super::{
     commands::{self, Command},
     connect::{Link, text},
-    cursors::Cursor,
     shared::Shared,
-    time::seconds,
 };
-use crate::{Unavailable, lock::lock, rules::Table};
+use crate::{
+    Unavailable,
+    lock::lock,
+    rules::Table,
+    stored::seconds,
+    sweep::{Cursor, SESSION_LASTS, Step},
+};
 use portvakt_base::clock::Timestamp;
 use std::sync::atomic::Ordering;
 use tokio_postgres::{Error, Statement};
@@ -19,22 +23,10 @@ use uuid::Uuid;
 /// The maximum number of rows of a table in one step of a full sweep.
 pub(super) const STEP: u32 = 1_000;
 
-/// SCA-16: the time for which a session is valid, in seconds.
-const SESSION_LASTS: u64 = 3_600;
-
 /// The tables without keys of their own: rows that only the last minutes need, and proofs, without which a gateway does not come back.
 const SHORT_LIVED: &str = "DELETE FROM attempt WHERE at < now() - interval '10 minutes';
     DELETE FROM change WHERE at < now() - interval '10 minutes';
     DELETE FROM heartbeat WHERE at < now() - interval '1 day'";
-
-/// A step over one table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Step {
-    /// The number of removed rows.
-    pub(super) removed: u64,
-    /// Whether the step reached the end of the table.
-    pub(super) around: bool,
-}
 
 /// Removes the rows of gateways' own bookkeeping.
 pub(super) async fn remove_short_lived(link: &Link) -> Result<(), Error> {
@@ -65,7 +57,7 @@ pub(super) fn clock_command<'l>(link: &'l Link, shared: &Shared, latest: u64) ->
 
 /// Starts the next step over one table at its beginning.
 pub(super) fn begin(shared: &Shared, table: Table) {
-    *lock(&shared.sweep).cursor(table) = Cursor::default();
+    *lock(&shared.cursors).of(table) = Cursor::default();
 }
 
 /// One step over one table, as of `now`.
@@ -76,26 +68,22 @@ pub(super) async fn step(
     now: Timestamp,
     rows: u32,
 ) -> Result<Step, Unavailable> {
-    let mut cursor = *lock(&shared.sweep).cursor(table);
+    let mut cursor = *lock(&shared.cursors).of(table);
     let step = advance(link, table, &mut cursor, now, rows)
         .await
         .map_err(|error| Unavailable(format!("housekeeping: {}", text(&error))))?;
     if step.around {
-        let counted = &mut lock(&shared.counters).rows;
-        *counted.of(table) = Some(cursor.kept);
-        if table == Table::Psu {
-            counted.sessions = Some(cursor.sessions);
-        }
+        lock(&shared.counters).rows.take(table, &cursor);
         cursor = Cursor::default();
     }
-    *lock(&shared.sweep).cursor(table) = cursor;
+    *lock(&shared.cursors).of(table) = cursor;
     Ok(step)
 }
 
 async fn advance(
     link: &Link,
     table: Table,
-    cursor: &mut Cursor,
+    cursor: &mut Cursor<Uuid>,
     now: Timestamp,
     rows: u32,
 ) -> Result<Step, Error> {
@@ -108,7 +96,7 @@ async fn advance(
         .client
         .query_one(
             statement(link, table),
-            &[&cursor.from, &through, &i64::from(rows)],
+            &[&cursor.position, &through, &i64::from(rows)],
         )
         .await?;
     let number = |column: usize| {
@@ -123,7 +111,7 @@ async fn advance(
         cursor.sessions += counted;
     }
     cursor.kept += found.saturating_sub(removed);
-    cursor.from = Uuid::from_u128(next.unwrap_or(0));
+    cursor.position = Uuid::from_u128(next.unwrap_or(0));
     Ok(Step {
         removed,
         around: found < u64::from(rows) || next.is_none(),

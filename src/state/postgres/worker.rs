@@ -8,7 +8,9 @@ use super::{
     shared::Shared,
     tidy,
 };
-use crate::{Unavailable, change::QueuedChange, lock::lock, rows::RowKey, rules::Table};
+use crate::{
+    Unavailable, change::QueuedChange, lock::lock, rows::RowKey, rules::Table, sweep::Step,
+};
 use portvakt_base::clock::Stopwatch;
 use std::{sync::Arc, time::Duration};
 use tokio::{
@@ -203,7 +205,7 @@ impl Worker {
         Err(Unavailable("housekeeping took too long".to_owned()))
     }
 
-    async fn sweep(&mut self, sweep: &Sweep) -> Result<tidy::Step, Unavailable> {
+    async fn sweep(&mut self, sweep: &Sweep) -> Result<Step, Unavailable> {
         let shared = Arc::clone(&self.shared);
         let link = self.link().await.map_err(Unavailable)?;
         if sweep.is_first {

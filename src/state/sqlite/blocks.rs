@@ -1,10 +1,10 @@
 //! Reading and writing blocks of TPPs in SQL (CTL-2).
 
-use super::time::{seconds, timestamp};
 use crate::{
     Block, BlockHash, BlockScope, Hash,
     hash::OfBlock,
     rows::{ChangedRow, Loaded},
+    stored::{seconds, timestamp},
 };
 use portvakt_interface::ForbiddenTpp;
 use rusqlite::{Connection, OptionalExtension, Result, Row, types::Type};

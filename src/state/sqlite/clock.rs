@@ -3,8 +3,11 @@
 //!
 //! The time is written with other changes, at most once a second. Invariant: an expired row is removed only by a time that the file has.
 
-use super::{kept_clock::KeptClock, shared::Shared, time::seconds};
-use crate::clock::ClockRow;
+use super::{kept_clock::KeptClock, shared::Shared};
+use crate::{
+    clock::{AcceptedClock, ClockRow},
+    stored::seconds,
+};
 use portvakt_base::clock::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,20 +33,6 @@ const AHEAD: [&str; 7] = [
     "UPDATE quota SET d = ?1 WHERE d > ?1",
     "UPDATE page SET call = ?1 WHERE call > ?1",
 ];
-
-/// The effect of an operator's acceptance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Accepted {
-    /// The clock had not stepped back: nothing changed.
-    Nothing,
-    /// The clock is trusted from now on.
-    Now {
-        /// The latest time that was known before.
-        latest: Timestamp,
-        /// The number of rows with a time ahead of the clock, which were set to the clock.
-        moved: u64,
-    },
-}
 
 /// Reads the stored clock.
 pub(super) fn open(connection: &Connection) -> rusqlite::Result<(ClockRow, KeptClock)> {
@@ -101,11 +90,11 @@ pub(super) fn write_something(sql: &Transaction<'_>, shared: &Shared) -> rusqlit
 ///
 /// # Errors
 /// It could not be written: nothing changed.
-pub fn accept(connection: &mut Connection, now: Timestamp) -> rusqlite::Result<Accepted> {
+pub fn accept(connection: &mut Connection, now: Timestamp) -> rusqlite::Result<AcceptedClock> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let kept = read(&transaction)?;
     if !kept.stepped_back && kept.latest <= now.unix() {
-        return Ok(Accepted::Nothing);
+        return Ok(AcceptedClock::Nothing);
     }
     let before = transaction.total_changes();
     for ahead in AHEAD {
@@ -116,7 +105,7 @@ pub fn accept(connection: &mut Connection, now: Timestamp) -> rusqlite::Result<A
     put(&transaction, ACCEPTED, kept.accepted.saturating_add(1))?;
     transaction.execute("DELETE FROM meta WHERE name = ?1", [STEPPED_BACK])?;
     transaction.commit()?;
-    Ok(Accepted::Now {
+    Ok(AcceptedClock::Now {
         latest: Timestamp::from_unix(kept.latest),
         moved,
     })
@@ -166,9 +155,15 @@ mod tests {
     fn a_clock_that_did_not_step_back_is_left_alone() {
         let mut connection = file();
         let now = Timestamp::from_unix(NOW);
-        assert_eq!(accept(&mut connection, now).unwrap(), Accepted::Nothing);
+        assert_eq!(
+            accept(&mut connection, now).unwrap(),
+            AcceptedClock::Nothing
+        );
         put(&connection, LATEST, NOW).unwrap();
-        assert_eq!(accept(&mut connection, now).unwrap(), Accepted::Nothing);
+        assert_eq!(
+            accept(&mut connection, now).unwrap(),
+            AcceptedClock::Nothing
+        );
         assert_eq!(read(&connection).unwrap().accepted, 0);
     }
 
@@ -190,7 +185,7 @@ mod tests {
             .unwrap();
         let accepted = accept(&mut connection, Timestamp::from_unix(NOW)).unwrap();
         let latest = Timestamp::from_unix(NOW + 100);
-        assert_eq!(accepted, Accepted::Now { latest, moved: 5 });
+        assert_eq!(accepted, AcceptedClock::Now { latest, moved: 5 });
         let expected = ClockRow {
             latest: NOW,
             stepped_back: false,

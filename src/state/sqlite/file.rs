@@ -3,7 +3,11 @@
 //! Invariant: a file that is not a state file, or that cannot be used, is not changed. Schema migrations only go forward, each in one
 //! transaction, and two processes may migrate at once.
 
-use super::super::{OpenFault, StateSettings, hash_key, keys::Keys, settings::ENVIRONMENT_ROW};
+use super::super::{
+    OpenFault, StateSettings, hash_key,
+    keys::Keys,
+    settings::{ENVIRONMENT_ROW, KEY_ROW},
+};
 use portvakt_base::private_file;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior};
 use std::{
@@ -31,9 +35,6 @@ const BLOCKS: &str = include_str!("blocks.sql");
 
 /// SCA-17, SCA-22: the step from 3 to 4, which records who confirmed a context.
 const ORIGIN: &str = include_str!("origin.sql");
-
-/// The row of `meta` that shows whether a key belongs to the file.
-const KEY_CHECK: &str = "key_check";
 
 /// The time that a writer waits for another process.
 const BUSY: Duration = Duration::from_secs(2);
@@ -291,7 +292,7 @@ fn migrate(connection: &mut Connection, path: &Path, key_check: &str) -> Result<
     }
     if done == 0 {
         transaction
-            .execute("INSERT INTO meta VALUES (?1, ?2)", (KEY_CHECK, key_check))
+            .execute("INSERT INTO meta VALUES (?1, ?2)", (KEY_ROW, key_check))
             .map_err(fault)?;
     }
     transaction
@@ -334,7 +335,7 @@ fn prove_key(
     keys: &Keys,
 ) -> Result<(), OpenFault> {
     let path = &settings.file;
-    match recorded(connection, path, KEY_CHECK)? {
+    match recorded(connection, path, KEY_ROW)? {
         Some(stored) if stored == keys.check_value() => Ok(()),
         Some(_) => Err(OpenFault::KeyForeign {
             key: settings.hash_key.clone(),

@@ -9,7 +9,6 @@
 
 mod blocks;
 pub mod clock;
-mod cursors;
 pub mod file;
 mod kept_clock;
 mod log;
@@ -17,7 +16,6 @@ mod read;
 mod rows;
 mod shared;
 mod tidy;
-mod time;
 mod watch;
 mod writer;
 
@@ -30,6 +28,7 @@ use super::{
     process::Process,
     rows::BoundPsu,
     rules::Table,
+    sweep::Step,
 };
 use log::Log;
 use portvakt_base::clock::Timestamp;
@@ -70,7 +69,8 @@ impl Sqlite {
             kept_clock,
             fault: Mutex::default(),
             counters: Mutex::default(),
-            sweep: Mutex::default(),
+            cursors: Mutex::default(),
+            due_rows: Mutex::default(),
             log_is_moved: AtomicBool::new(false),
             has_written: AtomicBool::new(false),
         });
@@ -107,20 +107,13 @@ impl Engine for Sqlite {
         self.writer.commit(change).await
     }
 
-    async fn tidy(&self, now: Timestamp) -> Result<u64, Unavailable> {
-        let mut removed = 0;
-        for table in Table::ALL {
-            let mut is_first = true;
-            loop {
-                let step = self.writer.sweep(table, now, is_first).await?;
-                removed += step.removed;
-                is_first = false;
-                if step.around {
-                    break;
-                }
-            }
-        }
-        Ok(removed)
+    async fn sweep(
+        &self,
+        table: Table,
+        now: Timestamp,
+        is_first: bool,
+    ) -> Result<Step, Unavailable> {
+        self.writer.sweep(table, now, is_first).await
     }
 
     fn health(&self) -> Result<(), Unavailable> {

@@ -2,16 +2,14 @@
 //!
 //! Deliberately not here: any decision. A row is written as the rules left it, or removed if they removed it.
 
-use super::{
-    blocks,
-    time::{seconds, timestamp},
-};
+use super::blocks;
 use crate::{
-    Accounts, Consent, Context, ContextOrigin, CorporateHash, Hash, ListHash, Psu, PsuHash,
-    QuotaHash, RequestHash, Session, TokenHash,
+    Consent, Context, ContextOrigin, Hash, ListHash, Psu, PsuHash, QuotaHash, RequestHash, Session,
+    TokenHash,
     hash::{OfList, OfPsu, OfQuota, OfRequest, OfToken},
     rows::{BoundPsu, ChangedRow, ListRow, RowKey, Rows, TokenRow},
     rules::Calls,
+    stored::{accounts, accounts_bytes, corporate, corporate_bytes, seconds, timestamp},
 };
 use portvakt_base::clock::Timestamp;
 use portvakt_interface::TppId;
@@ -190,18 +188,16 @@ fn tpp(row: &rusqlite::Row<'_>) -> Result<TppId> {
 }
 
 fn context(row: &rusqlite::Row<'_>) -> Result<Context> {
-    let corporate: Vec<u8> = row.get(0)?;
-    let accounts: Option<Vec<u8>> = row.get(3)?;
+    let agreement: Vec<u8> = row.get(0)?;
+    let named: Option<Vec<u8>> = row.get(3)?;
     let given: Option<i64> = row.get(2)?;
     Ok(Context {
-        corporate: hash(&corporate),
+        corporate: corporate(&agreement),
         origin: ContextOrigin::stored(row.get(4)?),
         last_sca: known_time(row.get(1)?),
         consent: given.map(|given| Consent {
             given: timestamp(given),
-            accounts: accounts.map_or(Accounts::All, |accounts| {
-                Accounts::Named(accounts.chunks(16).filter_map(hash).collect())
-            }),
+            accounts: accounts(named.as_deref()),
         }),
     })
 }
@@ -212,7 +208,7 @@ fn write_psu(sql: &Connection, changed: &ChangedRow<'_, OfPsu, BoundPsu>) -> Res
     for context in stored {
         if !contexts.iter().any(|it| it.corporate == context.corporate) {
             sql.prepare_cached("DELETE FROM context WHERE psu = ?1 AND corporate = ?2")?
-                .execute((changed.key.as_bytes(), context_key(context.corporate)))?;
+                .execute((changed.key.as_bytes(), corporate_bytes(context.corporate)))?;
         }
     }
     let Some(BoundPsu { tpp, psu }) = changed.row else {
@@ -249,10 +245,10 @@ fn write_context(sql: &Connection, psu: PsuHash, context: &Context) -> Result<()
     )?
     .execute((
         psu.as_bytes(),
-        context_key(context.corporate),
+        corporate_bytes(context.corporate),
         context.last_sca.map_or(0, seconds),
         consent.map(|consent| seconds(consent.given)),
-        consent.and_then(|consent| accounts(&consent.accounts)),
+        consent.and_then(|consent| accounts_bytes(&consent.accounts)),
         context.origin.number(),
     ))?;
     Ok(())
@@ -265,24 +261,4 @@ fn contexts(bound: Option<&BoundPsu>) -> &[Context] {
 /// A stored time; 0 means unknown.
 fn known_time(seconds: i64) -> Option<Timestamp> {
     (seconds > 0).then(|| timestamp(seconds))
-}
-
-/// A stored context: PRIVATE is empty.
-fn context_key(corporate: Option<CorporateHash>) -> Vec<u8> {
-    corporate.map_or_else(Vec::new, |hash| hash.as_bytes().to_vec())
-}
-
-/// Stored accounts: concatenated hashes; `None` means all accounts.
-fn accounts(accounts: &Accounts) -> Option<Vec<u8>> {
-    match accounts {
-        Accounts::All => None,
-        Accounts::Named(accounts) => {
-            let bytes = accounts.iter().flat_map(|account| *account.as_bytes());
-            Some(bytes.collect())
-        }
-    }
-}
-
-fn hash<K>(bytes: &[u8]) -> Option<Hash<K>> {
-    bytes.try_into().ok().map(Hash::from_bytes)
 }

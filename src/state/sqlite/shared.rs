@@ -1,7 +1,7 @@
 //! The state that the threads of a store share.
 
-use super::{cursors::Sweep, file::Identity, kept_clock::KeptClock};
-use crate::{Counters, process::Process};
+use super::{file::Identity, kept_clock::KeptClock};
+use crate::{Counters, process::Process, sweep::Cursors};
 use std::sync::{Arc, Mutex, atomic::AtomicBool};
 
 /// Shared by the threads.
@@ -12,7 +12,10 @@ pub(super) struct Shared {
     /// The reason why the last write failed; `None` if it succeeded.
     pub(super) fault: Mutex<Option<String>>,
     pub(super) counters: Mutex<Counters>,
-    pub(super) sweep: Mutex<Sweep>,
+    /// Housekeeping, with the last visited keys.
+    pub(super) cursors: Mutex<Cursors<Vec<u8>>>,
+    /// The number of rows of each table that housekeeping visits next.
+    pub(super) due_rows: Mutex<u32>,
     /// Whether most of the write-ahead log is checkpointed, and the writer must checkpoint the rest.
     pub(super) log_is_moved: AtomicBool,
     /// Whether a write has been durable since the start.

@@ -4,8 +4,13 @@
 //! written, so that no table can grow beyond twice its live rows, and removes the expired ones. It also advances every second. Deliberately
 //! not here: when a row expires (`rules/expiry.rs`).
 
-use super::{cursors::Cursor, shared::Shared, time::seconds};
-use crate::{lock::lock, rules::Table};
+use super::shared::Shared;
+use crate::{
+    lock::lock,
+    rules::Table,
+    stored::seconds,
+    sweep::{Cursor, SESSION_LASTS, Step},
+};
 use portvakt_base::clock::Timestamp;
 use rusqlite::Connection;
 
@@ -17,9 +22,6 @@ const LEAST: u32 = 64;
 
 /// The number of rows of each table that are visited every second in any case.
 const RESTING: u32 = 200;
-
-/// SCA-16: the time for which a session is valid, in seconds.
-const SESSION_LASTS: u64 = 3_600;
 
 /// The name of a table, its key, and the SQL condition for removal, with the time as `?2`.
 const fn in_sql(table: Table) -> (&'static str, &'static str, &'static str) {
@@ -38,35 +40,26 @@ const fn in_sql(table: Table) -> (&'static str, &'static str, &'static str) {
     }
 }
 
-/// A step over one table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Step {
-    /// The number of removed rows.
-    pub(super) removed: u64,
-    /// Whether the step reached the end of the table.
-    pub(super) around: bool,
-}
-
 /// Starts the next step over one table at its beginning.
 pub(super) fn begin(shared: &Shared, table: Table) {
-    *lock(&shared.sweep).cursor(table) = Cursor::default();
+    *lock(&shared.cursors).of(table) = Cursor::default();
 }
 
 /// Makes the rows of one second due.
 pub(super) fn send_on(shared: &Shared) {
-    lock(&shared.sweep).due += RESTING;
+    *lock(&shared.due_rows) += RESTING;
 }
 
 /// Visits the due rows after this number of changes, by the last time of the callers.
 pub(super) fn follow(sql: &Connection, shared: &Shared, changes: usize) -> rusqlite::Result<()> {
     let rows = {
-        let mut sweep = lock(&shared.sweep);
+        let mut due = lock(&shared.due_rows);
         let changes = u32::try_from(changes).unwrap_or(u32::MAX);
-        sweep.due = sweep.due.saturating_add(changes.saturating_mul(2));
-        if sweep.due < LEAST {
+        *due = due.saturating_add(changes.saturating_mul(2));
+        if *due < LEAST {
             return Ok(());
         }
-        std::mem::take(&mut sweep.due)
+        std::mem::take(&mut *due)
     };
     let Some(now) = shared.process.housekeeping_time() else {
         return Ok(());
@@ -84,28 +77,23 @@ pub(super) fn step(
     now: Timestamp,
     rows: u32,
 ) -> rusqlite::Result<Step> {
-    let mut sweep = lock(&shared.sweep);
-    let cursor = sweep.cursor(table);
-    let (removed, around) = advance(sql, table, cursor, now, rows)?;
-    if around {
-        let kept = std::mem::take(&mut cursor.kept);
-        let sessions = std::mem::take(&mut cursor.sessions);
-        let counted = &mut lock(&shared.counters).rows;
-        *counted.of(table) = Some(kept);
-        if table == Table::Psu {
-            counted.sessions = Some(sessions);
-        }
+    let mut cursors = lock(&shared.cursors);
+    let cursor = cursors.of(table);
+    let step = advance(sql, table, cursor, now, rows)?;
+    if step.around {
+        lock(&shared.counters).rows.take(table, cursor);
+        *cursor = Cursor::default();
     }
-    Ok(Step { removed, around })
+    Ok(step)
 }
 
 fn advance(
     sql: &Connection,
     table: Table,
-    cursor: &mut Cursor,
+    cursor: &mut Cursor<Vec<u8>>,
     now: Timestamp,
     rows: u32,
-) -> rusqlite::Result<(u64, bool)> {
+) -> rusqlite::Result<Step> {
     let (name, key, expired) = in_sql(table);
     // No row has a time before 1970.
     let through = table.removed_through(now).map_or(-1, seconds);
@@ -115,7 +103,7 @@ fn advance(
     );
     let (last, found, due): (Option<Vec<u8>>, i64, f64) = sql
         .prepare_cached(&looked_at)?
-        .query_row((&cursor.after, through, rows), |row| {
+        .query_row((&cursor.position, through, rows), |row| {
             Ok((row.get(0)?, row.get(1)?, row.get(2)?))
         })?;
     let found = u64::try_from(found).unwrap_or(0);
@@ -127,19 +115,16 @@ fn advance(
                 format!("DELETE FROM {name} WHERE {key} > ?1 AND {key} <= ?3 AND ({expired})");
             let gone = sql
                 .prepare_cached(&remove)?
-                .execute((&cursor.after, through, &last))?;
+                .execute((&cursor.position, through, &last))?;
             removed = u64::try_from(gone).unwrap_or(0);
         }
         if table == Table::Psu {
-            cursor.sessions += sessions(sql, &cursor.after, &last, now)?;
+            cursor.sessions += sessions(sql, &cursor.position, &last, now)?;
         }
-        cursor.after = last;
+        cursor.position = last;
     }
     cursor.kept += found.saturating_sub(removed);
-    if around {
-        cursor.after.clear();
-    }
-    Ok((removed, around))
+    Ok(Step { removed, around })
 }
 
 /// The valid sessions of the PSUs after one key and through another; for the metric, since admission decides whether a session is valid.

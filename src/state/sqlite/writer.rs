@@ -1,18 +1,13 @@
 //! The only thread that writes, and its queue.
 
-use super::{
-    clock, file,
-    log::Log,
-    rows,
-    shared::Shared,
-    tidy::{self, Step},
-};
+use super::{clock, file, log::Log, rows, shared::Shared, tidy};
 use crate::{
     OpenFault, Unavailable,
     change::{self, BATCH, Change, QueuedChange},
     lock::lock,
     rows::{Rows, UsedUp},
     rules::Table,
+    sweep::Step,
 };
 use portvakt_base::clock::{Stopwatch, Timestamp};
 use rusqlite::{Connection, Transaction, TransactionBehavior};

@@ -18,12 +18,9 @@ use crate::{
     clock::Timestamp,
     config::Settings,
     state::{
-        PostgresSettings, StateSettings,
+        AcceptedClock, EngineSettings, PostgresSettings, StateSettings,
         postgres::maintain::Maintenance,
-        sqlite::{
-            clock::{self, Accepted},
-            file,
-        },
+        sqlite::{clock, file},
     },
 };
 use rusqlite::Connection;
@@ -116,10 +113,19 @@ pub fn run(
         .map_err(StateFault::Config)?
         .fixed
         .state;
-    let path = state.file.as_path();
-    if let Some(postgres) = &state.postgres {
-        return in_postgres(command, &state, postgres, now, out);
+    match &state.engine {
+        EngineSettings::Sqlite => in_file(command, &state.file, now, out),
+        EngineSettings::Postgres(postgres) => in_postgres(command, &state, postgres, now, out),
     }
+}
+
+/// The commands on a file.
+fn in_file(
+    command: &StateCommand,
+    path: &Path,
+    now: Timestamp,
+    out: &mut impl Write,
+) -> Result<ExitCode, StateFault> {
     file::must_be_ours(path)?;
     let good = |said| (said, ExitCode::SUCCESS);
     let (said, code) = match command {
@@ -232,10 +238,12 @@ fn accept_clock(path: &Path, now: Timestamp) -> Result<String, StateFault> {
     Ok(accepted_clock(accepted, now))
 }
 
-fn accepted_clock(accepted: Accepted, now: Timestamp) -> String {
+fn accepted_clock(accepted: AcceptedClock, now: Timestamp) -> String {
     match accepted {
-        Accepted::Nothing => format!("nothing to accept: no gateway saw a time later than {now}\n"),
-        Accepted::Now { latest, moved } => format!(
+        AcceptedClock::Nothing => {
+            format!("nothing to accept: no gateway saw a time later than {now}\n")
+        }
+        AcceptedClock::Now { latest, moved } => format!(
             "{now} is taken for right, after {latest} was seen; rows with times ahead of it, set back to it: {moved}\n"
         ),
     }

@@ -9,7 +9,9 @@ mod replaced;
 /// Standbys, races and lost connections.
 mod standby;
 
-use super::{BEGIN, DAY, Data, OTHER, PostgresSchema, TPP, call, finish, held, request, who};
+use super::{
+    BEGIN, DAY, Data, OTHER, PostgresSchema, TPP, call, database, finish, held, request, user, who,
+};
 use crate::harness::{
     Call, Gate, LIMIT, Lines, Lost, Postgres, Protocol, Proxy, accepted, ended, eventually,
     eventually_async, outcome, postgres, refused, write_private,
@@ -48,7 +50,7 @@ impl Behind {
             .dbname("postgres");
         let folder = tempfile::tempdir().unwrap();
         let mut settings = StateSettings::new("unused.db", folder.path().join("hash.key"));
-        settings.postgres = Some(PostgresSettings::new(config));
+        settings.engine = PostgresSettings::new(config).into();
         Some(Self {
             settings,
             proxy,
@@ -57,12 +59,11 @@ impl Behind {
     }
 
     fn user(&self) -> &str {
-        let postgres = self.settings.postgres.as_ref().unwrap();
-        postgres.server.get_user().unwrap()
+        user(&self.settings)
     }
 
     fn postgres(&mut self) -> &mut PostgresSettings {
-        self.settings.postgres.as_mut().unwrap()
+        database(&mut self.settings)
     }
 
     fn open(&self) -> StateStore {
@@ -200,7 +201,7 @@ async fn nothing_is_missed_after_a_lost_connection() {
     let mut direct = behind.settings.clone();
     let mut server = postgres().unwrap().config();
     server.user(behind.user());
-    direct.postgres = Some(PostgresSettings::new(server));
+    direct.engine = PostgresSettings::new(server).into();
     let there = StateStore::open(&direct).unwrap();
     for round in 1..4 {
         there
@@ -244,7 +245,7 @@ impl Alone {
         let mut postgres = PostgresSettings::new(server.schema());
         // A payment waits for the standby until the test says so, however long that takes.
         postgres.patience = 2 * LIMIT;
-        settings.postgres = Some(postgres);
+        settings.engine = postgres.into();
         let alone = Self {
             gateways: [(); 2].map(|()| Arc::new(StateStore::open(&settings).unwrap())),
             server,
@@ -408,7 +409,7 @@ async fn another_schema_or_key_is_refused() {
     ));
     assert!(fault(&read_only.0).contains("the database is read-only"));
     let mut strict = PostgresSchema::new();
-    strict.0.postgres.as_mut().unwrap().require_sync = true;
+    database(&mut strict.0).require_sync = true;
     // `portvakt check` finds it too.
     let tried = StateStore::try_open(&strict.0).unwrap_err().to_string();
     for refused in [fault(&strict.0), tried] {
@@ -418,13 +419,7 @@ async fn another_schema_or_key_is_refused() {
         );
     }
     let mut missing = PostgresSchema::new();
-    missing
-        .0
-        .postgres
-        .as_mut()
-        .unwrap()
-        .server
-        .user("nobody-knows");
+    database(&mut missing.0).server.user("nobody-knows");
     assert!(
         fault(&missing.0).contains("does not exist"),
         "{}",

@@ -87,7 +87,7 @@ async fn other_process() {
         path.join("state/hash.key"),
     );
     if let Ok(database) = std::env::var("STATE_OTHER_DATABASE") {
-        settings.postgres = Some(PostgresSettings::new(database.parse().unwrap()));
+        settings.engine = PostgresSettings::new(database.parse().unwrap()).into();
     }
     let store = [Arc::new(StateStore::open(&settings).unwrap())];
     println!("\nready");

@@ -127,7 +127,7 @@ impl Run {
     fn start_with(postgres: PostgresSettings) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut settings = StateSettings::new("unused.db", folder.path().join("hash.key"));
-        settings.postgres = Some(postgres);
+        settings.engine = postgres.into();
         let stores = (0..3).map(|_| Arc::new(StateStore::open(&settings).unwrap()));
         Self {
             stores: stores.collect(),

@@ -51,7 +51,7 @@ fn rows_have_the_size_that_the_page_states() {
     let folder = tempfile::tempdir().unwrap();
     let config = server.schema();
     let mut settings = StateSettings::new("unused.db", folder.path().join("hash.key"));
-    settings.postgres = Some(PostgresSettings::new(config.clone()));
+    settings.engine = PostgresSettings::new(config.clone()).into();
     // It makes the tables.
     drop(StateStore::open(&settings).unwrap());
     let sql = |statement: &str| Postgres::sql_on(&config, statement).unwrap();

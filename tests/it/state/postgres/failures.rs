@@ -86,7 +86,7 @@ impl Database {
         });
         let key = gate.folder().join("state/hash.key");
         let mut settings = StateSettings::new("unused.db", key);
-        settings.postgres = Some(postgres);
+        settings.engine = postgres.into();
         StateStore::open(&settings).unwrap_err().to_string()
     }
 

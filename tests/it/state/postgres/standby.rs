@@ -62,7 +62,7 @@ async fn a_commit_that_no_standby_has_is_refused() {
     let mut settings = StateSettings::new("unused.db", folder.path().join("hash.key"));
     let mut postgres = PostgresSettings::new(server.schema());
     postgres.require_sync = true;
-    settings.postgres = Some(postgres);
+    settings.engine = postgres.into();
     let store = Arc::new(StateStore::open(&settings).unwrap());
     assert!(is_granted(&store, 1).await);
     // Other settings that change nothing here do not end it.
@@ -121,7 +121,7 @@ async fn a_lost_race_is_no_reason_for_a_warning() {
     let mut settings = StateSettings::new("unused.db", folder.path().join("hash.key"));
     let config = server.schema();
     let user = config.get_user().unwrap().to_owned();
-    settings.postgres = Some(PostgresSettings::new(config));
+    settings.engine = PostgresSettings::new(config).into();
     let [here, there] = [(); 2].map(|()| StateStore::open(&settings).unwrap());
     assert!(is_granted(&here, 1).await);
     let column = |name| {
@@ -155,7 +155,7 @@ async fn a_connection_that_ends_before_commit_costs_nothing() {
     let mut settings = StateSettings::new("unused.db", folder.path().join("hash.key"));
     let config = server.schema();
     let user = config.get_user().unwrap().to_owned();
-    settings.postgres = Some(PostgresSettings::new(config));
+    settings.engine = PostgresSettings::new(config).into();
     let store = Arc::new(StateStore::open(&settings).unwrap());
     let taken = held(store.commit(call(1, BEGIN)).await.unwrap());
     // The row is locked, so that the transaction waits for it.
