@@ -11,7 +11,7 @@ use super::{
     sink::LogFault,
     stream::{JsonLine, LineCounts, LineStream},
     subject::Subject,
-    values::{HttpVersion, TlsVersion},
+    values::{HttpVersion, LineKind, Psd2Service, TlsVersion},
 };
 use crate::{
     admission::{Check, ObservedFault, Outcome, Stage, Verdict},
@@ -181,7 +181,7 @@ impl Line {
     /// Members that name the request and its answer.
     fn write_ids(&self, line: &mut Object<'_>) {
         line.shown(member!("time"), self.at);
-        line.word(member!("kind"), Some("access"));
+        line.word(member!("kind"), Some(LineKind::Access.name()));
         match self.id {
             Some(id) => line.shown(member!("id"), id.hyphenated()),
             None => line.word(member!("id"), None),
@@ -205,7 +205,7 @@ impl Line {
         let operation = self.operation.as_ref();
         let name = operation.map(|operation| &operation.name);
         line.value(member!("operation"), &name);
-        let service = operation.map(|operation| service(operation));
+        let service = operation.map(|operation| service(operation).name());
         line.word(member!("service"), service);
         // Certificates are public: before the signature verifies, one names its subject but does not authenticate the sender.
         let shown = self
@@ -290,11 +290,11 @@ fn microseconds(time: Duration) -> u64 {
 }
 
 /// The service of PSD2 that an operation belongs to, by the role that it needs.
-fn service(operation: &Operation) -> &'static str {
+fn service(operation: &Operation) -> Psd2Service {
     match operation.role {
-        Role::AccountInformation => "ais",
-        Role::PaymentInitiation => "pis",
-        Role::Either => "both",
+        Role::AccountInformation => Psd2Service::AccountInformation,
+        Role::PaymentInitiation => Psd2Service::PaymentInitiation,
+        Role::Either => Psd2Service::Both,
     }
 }
 

@@ -7,6 +7,7 @@ use super::notices::Due;
 use super::sink::LogFault;
 use super::stream::{JsonLine, LineCounts, LineStream};
 use super::subject::Subject;
+use super::values::LineKind;
 use crate::{
     clock::{Clock, LogTime},
     config::LogOutput,
@@ -166,7 +167,7 @@ impl EventLine {
         event.record(&mut members);
         Self {
             time: at.to_string(),
-            kind: "event",
+            kind: LineKind::Event.name(),
             level: match *metadata.level() {
                 Level::ERROR => "error",
                 Level::WARN => "warn",

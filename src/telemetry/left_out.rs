@@ -3,6 +3,7 @@
 use super::{
     object::{Object, member},
     subject::Subject,
+    values::LineKind,
 };
 use crate::clock::LogTime;
 
@@ -27,7 +28,7 @@ impl LeftOut {
     pub(super) fn append_to(&self, text: &mut Vec<u8>) {
         let mut line = Object::begin(text);
         line.shown(member!("time"), self.at);
-        line.word(member!("kind"), Some("left-out"));
+        line.word(member!("kind"), Some(LineKind::LeftOut.name()));
         line.word(member!("of"), Some(self.of));
         match &self.subject {
             Subject::Tpp(tpp) => line.value(member!("tpp"), &tpp.as_str()),

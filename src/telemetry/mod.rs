@@ -67,8 +67,8 @@ pub use stream::LAST_WITHIN;
 pub use subject::Subject;
 pub use values::{
     AddressAction, AddressPlace, BindingSource, CertificateUse, CutCause, Degradation, FailureKind,
-    FolderUse, HandshakeOutcome, HttpVersion, ReadinessCondition, ScaEvent, Stranger, TlsVersion,
-    UpgradeResult,
+    FolderUse, HandshakeOutcome, HttpVersion, LineKind, Psd2Service, ReadinessCondition, ScaEvent,
+    Stranger, TlsVersion, UpgradeResult,
 };
 
 use crate::{

@@ -343,3 +343,27 @@ values! {
         ClientAnchor = "client_anchor",
     }
 }
+
+values! {
+    /// What a line of a log is about.
+    pub enum LineKind {
+        /// A request.
+        Access = "access",
+        /// An event.
+        Event = "event",
+        /// Lines that were left out (FWD-8).
+        LeftOut = "left-out",
+    }
+}
+
+values! {
+    /// The service of PSD2 that an operation belongs to.
+    pub enum Psd2Service {
+        /// Account information.
+        AccountInformation = "ais",
+        /// Payment initiation.
+        PaymentInitiation = "pis",
+        /// Both.
+        Both = "both",
+    }
+}

@@ -1,6 +1,10 @@
 //! A line of the access log, as far as the report needs it. Fields are read by name, and unknown fields are ignored.
 
-use crate::{admission::ObservableCheck, clock::Timestamp};
+use crate::{
+    admission::{ObservableCheck, OutcomeKind},
+    clock::Timestamp,
+    telemetry::LineKind,
+};
 use serde_json::Value;
 use std::fmt;
 
@@ -69,7 +73,8 @@ pub(super) fn read(line: &[u8]) -> Result<LogLine, UnknownCheck> {
         });
     };
     let kind = value.get("kind").and_then(Value::as_str);
-    if matches!(kind, Some("event" | "left-out")) {
+    let kind = kind.and_then(LineKind::from_name);
+    if matches!(kind, Some(LineKind::Event | LineKind::LeftOut)) {
         return Ok(LogLine::Other);
     }
     Ok(request(&value)?.map_or(LogLine::Unreadable, LogLine::Request))
@@ -111,7 +116,7 @@ fn request(line: &Value) -> Result<Option<LoggedRequest>, UnknownCheck> {
             (None, None) => Sender::Unknown,
         },
         count,
-        refused: outcome == "refused",
+        refused: OutcomeKind::from_name(outcome) == Some(OutcomeKind::Refused),
         served: status.is_some_and(|status| status < 400),
         observed,
     }))
@@ -121,9 +126,8 @@ fn request(line: &Value) -> Result<Option<LoggedRequest>, UnknownCheck> {
 fn fault(value: &Value) -> Result<(ObservableCheck, String), UnknownCheck> {
     let text = |name: &str| value.get(name).and_then(Value::as_str);
     let name = text("check").unwrap_or_default();
-    let mut checks = ObservableCheck::ALL.iter();
-    match (checks.find(|check| check.name() == name), text("reason")) {
-        (Some(check), Some(reason)) => Ok((*check, reason.to_owned())),
+    match (ObservableCheck::from_name(name), text("reason")) {
+        (Some(check), Some(reason)) => Ok((check, reason.to_owned())),
         _ => Err(UnknownCheck(value.to_string())),
     }
 }

@@ -2,8 +2,9 @@
 
 use super::{downtime::Outages, fault::ReportFault};
 use crate::{
-    admission::Stage,
+    admission::{OutcomeKind, Stage},
     interface::{Reason, Side},
+    telemetry::{LineKind, Psd2Service},
 };
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use serde_json::Value;
@@ -107,11 +108,11 @@ impl Days {
     /// Counts a line; `None` if it is no line of an access log.
     pub(super) fn add(&mut self, line: &[u8]) -> Option<()> {
         let line: Value = serde_json::from_slice(line).ok()?;
-        match line.get("kind")?.as_str()? {
-            "access" => {}
+        match LineKind::from_name(line.get("kind")?.as_str()?)? {
+            LineKind::Access => {}
             // It says how many lines there are not, and each of the others stands for its share of them.
-            "left-out" => return Some(()),
-            _ => return None,
+            LineKind::LeftOut => return Some(()),
+            LineKind::Event => return None,
         }
         let ended: Timestamp = line.get("time")?.as_str()?.parse().ok()?;
         let text = |name: &str| line.get(name).and_then(Value::as_str);
@@ -130,20 +131,24 @@ impl Days {
         let is_banks = matches!(fault, Some(Side::Gateway | Side::Core));
         // A caller who leaves within 30 s does so for reasons of its own, even while the core owes the answer (`fault` of the line): otherwise
         // one TPP with a short patience would make the bank's figures.
-        let has_left = text("outcome") == Some("abandoned");
+        let outcome = text("outcome").and_then(OutcomeKind::from_name);
+        let has_left = outcome == Some(OutcomeKind::Abandoned);
         let is_late =
             whole >= REPLY_WITHIN && fault != Some(Side::Caller) && (is_banks || !has_left);
         let is_error = is_late || is_banks && !has_left;
         // Neither does a caller tell anything about the bank who was refused rightly.
-        let is_silent = matches!(text("outcome"), Some("abandoned" | "cut" | "refused"));
+        let is_silent = matches!(
+            outcome,
+            Some(OutcomeKind::Abandoned | OutcomeKind::Cut | OutcomeKind::Refused)
+        );
         let date = ended.to_zoned_datetime(TimeZone::UTC).date();
         let day = self.days.entry(date).or_insert_with(|| Day::empty(date));
         let add = |count: &mut u64, more: u64| *count = count.saturating_add(more);
         add(&mut day.requests, weight);
-        let service = match text("service") {
-            Some("ais") => Some(&mut day.ais),
-            Some("pis") => Some(&mut day.pis),
-            _ => None,
+        let service = match text("service").and_then(Psd2Service::from_name) {
+            Some(Psd2Service::AccountInformation) => Some(&mut day.ais),
+            Some(Psd2Service::PaymentInitiation) => Some(&mut day.pis),
+            Some(Psd2Service::Both) | None => None,
         };
         if let Some(service) = service {
             add(&mut service.requests, weight);
