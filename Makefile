@@ -59,7 +59,7 @@ package: needs-bench needs-package ## Build the packages for deployment from the
 	@.ci/package.sh
 
 bench: needs-bench ## Compare with nginx, haproxy and scripts on this machine (ARGS="get refused --rounds 5": two loads)
-	@programs=$$(.ci/dist.sh) && "$$programs/portvakt-bench" $(ARGS)
+	@programs=$$(.ci/dist.sh --bench) && "$$programs/portvakt-bench" $(ARGS)
 
 bench-parts: needs-build ## Measure single parts: admission, payloads, state, trust, memory
 	cargo bench $(CARGO_FLAGS) --bench admit --bench payload --bench state --bench trust --bench memory
@@ -68,7 +68,7 @@ bench-postgres: needs-tests ## Measure the state in PostgreSQL with a synchronou
 	.ci/postgres.sh cargo bench $(CARGO_FLAGS) --bench state -- postgres
 
 edge: needs-edge ## Attack the gateway, nginx and haproxy on this machine (ARGS="--rows 1,7": two rows; ARGS="fuzz --minutes 20")
-	@programs=$$(.ci/dist.sh) && "$$programs/portvakt-edge" $(ARGS)
+	@programs=$$(.ci/dist.sh --bench) && "$$programs/portvakt-edge" $(ARGS)
 
 clean: ## Remove the build output (certs/ stays: `portvakt-sandbox pki --force` makes it again)
 	cargo clean

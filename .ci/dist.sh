@@ -7,7 +7,8 @@
 # or until --train measures them again. If the counts cannot be measured, the programs are built without them, and the script
 # prints the reason.
 #
-# Usage: .ci/dist.sh [--train | --sandbox]
+# Usage: .ci/dist.sh [--train | --bench | --sandbox]
+#   --bench     build too what compares it with peers: portvakt-bench, portvakt-bare, portvakt-edge
 #   --sandbox   build portvakt-sandbox too, which is a package of its own and not deployed
 set -eu
 cd "$(dirname "$0")/.."
@@ -23,14 +24,16 @@ host=$(rustc -vV | sed -n 's/^host: //p')
 counts=$target/counts
 built=$host/dist
 
-# build FOLDER FLAGS [OPTION...]: with an explicit target, so that the flags do not apply to build scripts.
+# build FOLDER FLAGS OPTION...: with an explicit target, so that the flags do not apply to build scripts. The gateway is built
+# by itself: its features would otherwise be those of what is built beside it.
 build() {
     folder=$1 flags=$2
     shift 2
-    CARGO_TARGET_DIR=$folder RUSTFLAGS="${RUSTFLAGS:-} $flags" \
-        cargo build --profile dist --features bench --target "$host" \
-        --bin portvakt --bin portvakt-bench --bin portvakt-bare --bin portvakt-edge "$@" >&2
+    CARGO_TARGET_DIR=$folder RUSTFLAGS="${RUSTFLAGS:-} $flags" cargo build --profile dist --target "$host" "$@" >&2
 }
+gateway="--bin portvakt"
+peers="--features bench --bin portvakt-bench --bin portvakt-bare --bin portvakt-edge"
+sandbox="--features sandbox --bin portvakt-sandbox"
 
 # Prints a program that reads the counts of this compiler: its own, or one of LLVM 19 or later, which use the same format.
 merger() {
@@ -56,7 +59,9 @@ train() {
         return 1
     fi
     rm -rf "$counts" && mkdir "$counts"
-    build "$target/counting" "-Cprofile-generate=$counts" || return
+    # shellcheck disable=SC2086 # Options, one per word.
+    build "$target/counting" "-Cprofile-generate=$counts" $gateway &&
+        build "$target/counting" "-Cprofile-generate=$counts" $peers || return
     bench=$target/counting/$built/portvakt-bench
     "$bench" get post http2 --only bare,Portvakt --rounds 1 --seconds 1 >&2 || return
     "$bench" durable refused --rounds 1 --seconds 1 >&2 || return
@@ -72,9 +77,11 @@ if [ "${1:-}" = --train ] || [ "$(names)" != "$(cat "$counts/names" 2>/dev/null)
 fi
 flags=
 [ ! -e "$counts/merged" ] || flags=-Cprofile-use=$counts/merged
-if [ "${1:-}" = --sandbox ]; then
-    build "$target" "$flags" --bin portvakt-sandbox
-else
-    build "$target" "$flags"
-fi
+# shellcheck disable=SC2086 # Options, one per word.
+build "$target" "$flags" $gateway
+# shellcheck disable=SC2086 # As above.
+case ${1:-} in
+--bench) build "$target" "$flags" $peers ;;
+--sandbox) build "$target" "$flags" $sandbox ;;
+esac
 echo "$target/$built"
