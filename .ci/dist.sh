@@ -7,14 +7,30 @@
 # or until --train measures them again. If the counts cannot be measured, the programs are built without them, and the script
 # prints the reason.
 #
-# Usage: .ci/dist.sh [--train | --bench | --sandbox]
-#   --bench     build too what compares it with peers: portvakt-bench, portvakt-bare, portvakt-edge
-#   --sandbox   build portvakt-sandbox too, which is a package of its own and not deployed
+# The same commit, compiler and counts give the same program in any folder: paths of this machine are replaced in it. Counts differ
+# each time that they are measured; those of a release are among its files (docs/releasing.md).
+#
+# Usage: .ci/dist.sh [--train | --counts FILE] [--bench] [--sandbox]
+#   --train         measure the counts again
+#   --counts FILE   build with these counts
+#   --bench         build too what compares it with peers: portvakt-bench, portvakt-bare, portvakt-edge
+#   --sandbox       build portvakt-sandbox too, which is a package of its own and not deployed
 set -eu
+train=if-needed bench="" also="" counts_file=""
+while [ $# -gt 0 ]; do
+    case $1 in
+    --train) train=yes ;;
+    --counts) train=no counts_file=$(realpath --canonicalize-existing "$2") && shift ;;
+    --bench) bench=yes ;;
+    --sandbox) also=yes ;;
+    *) echo "usage: .ci/dist.sh [--train | --counts FILE] [--bench] [--sandbox]" >&2 && exit 2 ;;
+    esac
+    shift
+done
 cd "$(dirname "$0")/.."
 
-# `portvakt --version` and portvakt_build_info show the commit.
-PORTVAKT_COMMIT=$(git describe --always --dirty --abbrev=12 2>/dev/null || echo "not recorded")
+# `portvakt --version` and portvakt_build_info show the commit, without the tags, which not every copy has.
+PORTVAKT_COMMIT=$(git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo "not recorded")
 export PORTVAKT_COMMIT
 
 target=${CARGO_TARGET_DIR:-target}
@@ -24,12 +40,25 @@ host=$(rustc -vV | sed -n 's/^host: //p')
 counts=$target/counts
 built=$host/dist
 
+# The folders of this machine by fixed names, of which the last that fits applies. Cargo leaves RUSTFLAGS out of its hashes where they
+# have such an option, so that names of functions do not depend on the path of the counts either.
+renamed() {
+    echo "$1$PWD=/portvakt" "$1$target=/target"
+    for registry in "${CARGO_HOME:-$HOME/.cargo}"/registry/src/*; do
+        echo "$1$registry=/registry"
+    done
+    echo "$1$(rustc --print sysroot)/lib/rustlib/src/rust=/rustc/$(rustc -vV | sed -n 's/^commit-hash: //p')"
+}
+rust_paths=$(renamed --remap-path-prefix= | tr '\n' ' ')
+c_paths=$(renamed -ffile-prefix-map= | tr '\n' ' ')
+
 # build FOLDER FLAGS OPTION...: with an explicit target, so that the flags do not apply to build scripts. The gateway is built
-# by itself: its features would otherwise be those of what is built beside it.
+# by itself: its features would otherwise be those of what is built beside it. C compilers take SOURCE_DATE_EPOCH for today.
 build() {
     folder=$1 flags=$2
     shift 2
-    CARGO_TARGET_DIR=$folder RUSTFLAGS="${RUSTFLAGS:-} $flags" cargo build --profile dist --target "$host" "$@" >&2
+    CARGO_TARGET_DIR=$folder RUSTFLAGS="${RUSTFLAGS:-} $rust_paths $flags" CFLAGS="${CFLAGS:-} $c_paths" CXXFLAGS="${CXXFLAGS:-} $c_paths" \
+        SOURCE_DATE_EPOCH=0 cargo build --locked --profile dist --target "$host" "$@" >&2
 }
 gateway="--bin portvakt"
 peers="--features bench --bin portvakt-bench --bin portvakt-bare --bin portvakt-edge"
@@ -69,19 +98,19 @@ train() {
     names >"$counts/names"
 }
 
-if [ "${1:-}" = --train ] || [ "$(names)" != "$(cat "$counts/names" 2>/dev/null)" ]; then
+if [ "$train" = yes ] || { [ "$train" = if-needed ] && [ "$(names)" != "$(cat "$counts/names" 2>/dev/null)" ]; }; then
     if ! train; then
         echo "built without counts: they could not be taken" >&2
         rm -rf "$counts"
     fi
 fi
+counts_file=${counts_file:-$counts/merged}
 flags=
-[ ! -e "$counts/merged" ] || flags=-Cprofile-use=$counts/merged
+[ ! -e "$counts_file" ] || flags=-Cprofile-use=$counts_file
 # shellcheck disable=SC2086 # Options, one per word.
 build "$target" "$flags" $gateway
 # shellcheck disable=SC2086 # As above.
-case ${1:-} in
---bench) build "$target" "$flags" $peers ;;
---sandbox) build "$target" "$flags" $sandbox ;;
-esac
+[ -z "$bench" ] || build "$target" "$flags" $peers
+# shellcheck disable=SC2086 # As above.
+[ -z "$also" ] || build "$target" "$flags" $sandbox
 echo "$target/$built"
