@@ -12,7 +12,7 @@
 # The tests against other systems (needs.sh systems) fail if one of these is missing:
 #   Go, a JDK with Jackson and Gson, Node, Python with venv; nginx, Apache, HAProxy and Prometheus, of which no daemon is started;
 #   etcd and Patroni with PostgreSQL; curl, jq, testssl.sh; Chromium; strace; libraries from PyPI and npm
-# Packages (needs.sh package): dpkg-dev and binutils. Their tests (needs.sh test-packages): mmdebstrap and systemd-nspawn, lintian, umoci,
+# Packages (needs.sh package): dpkg-dev, binutils and Python. Their tests (needs.sh test-packages): mmdebstrap and systemd-nspawn, lintian, umoci,
 #   HAProxy, and programs from PyPI.
 # The comparison (needs.sh bench) leaves out missing peers:
 #   nginx with its Lua module, haproxy; wrk and h2load send the requests; llvm-profdata reads what the build counts
@@ -96,6 +96,7 @@ missing_for_test_packages() {
 missing_for_packages() {
     command -v dpkg-shlibdeps >/dev/null || printf ' dpkg-dev'
     command -v strip >/dev/null || printf ' binutils'
+    command -v python3 >/dev/null || printf ' python3'
 }
 
 # The same for the comparison.

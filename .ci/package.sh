@@ -1,33 +1,35 @@
 #!/bin/sh
 # Builds the packages for deployment in dist/: three Debian packages, two OCI images, and manifests for Kubernetes.
 #
-# Usage: .ci/package.sh [--program FILE] [--version VERSION] [--out DIR]
+# Usage: .ci/package.sh [--program FILE | --counts FILE] [--version VERSION] [--out DIR]
 #   --program FILE     package this portvakt, and the portvakt-sandbox beside it; without it, .ci/dist.sh builds both
+#   --counts FILE      give these to .ci/dist.sh
 #   --version VERSION  of the Debian packages; without it, that of Cargo.toml, and the commit unless it has the tag of the release
 #   --out DIR          in place of dist/
 #
 # The same programs and the same commit give the same bytes, in any folder, at any time and under any umask: each file has the time of
 # the commit, owner 0:0 and a mode that is set here, and files are written in the order of their names.
 #
-# Needs dpkg-dev and binutils of Debian 12. Names of libraries and their versions are those of this machine: build on the oldest
+# Needs dpkg-dev, binutils and Python of Debian 12. Names of libraries and their versions are those of this machine: build on the oldest
 # Debian that is served.
 set -eu
 repository=$(cd "$(dirname "$0")/.." && pwd)
 
-program="" version="" out=$repository/dist
+program="" counts="" version="" out=$repository/dist
 while [ $# -gt 0 ]; do
     case $1 in
     --program) program=$(realpath "$2") ;;
+    --counts) counts=$(realpath "$2") ;;
     --version) version=$2 ;;
     --out) out=$2 ;;
-    *) echo "usage: .ci/package.sh [--program FILE] [--version VERSION] [--out DIR]" >&2 && exit 2 ;;
+    *) echo "usage: .ci/package.sh [--program FILE | --counts FILE] [--version VERSION] [--out DIR]" >&2 && exit 2 ;;
     esac
     shift 2
 done
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 cd "$repository"
-[ -n "$program" ] || program=$(.ci/dist.sh --sandbox)/portvakt
+[ -n "$program" ] || program=$(.ci/dist.sh --sandbox ${counts:+--counts "$counts"})/portvakt
 sandbox=$(dirname "$program")/portvakt-sandbox
 
 # What differs between machines and users.

@@ -22,7 +22,7 @@ debian_packages() {
 gateway_package() {
     root=$work/portvakt
     files=packaging/debian/portvakt
-    put_program "$program" portvakt
+    put_program "$program" portvakt ""
     "$program" man "$work/man"
     for page in "$work"/man/*.1; do
         compress "$page" "/usr/share/man/man1/${page##*/}.gz"
@@ -59,7 +59,7 @@ gateway_package() {
 
 sandbox_package() {
     root=$work/portvakt-sandbox
-    put_program "$sandbox" portvakt-sandbox
+    put_program "$sandbox" portvakt-sandbox sandbox
     # The demonstration reads them below the current folder: docs/install.md.
     for file in gateway.yaml operations.yaml; do
         put 644 config/$file /usr/share/doc/portvakt-sandbox/examples/config/$file
@@ -75,10 +75,15 @@ dashboards_package() {
     pack portvakt-dashboards all
 }
 
-# put_program FILE NAME: without symbols, which stay in the program that was built. dpkg-shlibdeps finds the packages of its libraries.
+# put_program FILE NAME FEATURES: without symbols, which stay in the program that was built, with the list of its crates, which scanners
+# read as they read that of cargo-auditable, and with their licences. dpkg-shlibdeps finds the packages of its libraries.
 put_program() {
     put 755 "$1" "/usr/bin/$2"
+    packaging/release/bill.py audit-data --features "$3" >"$work/crates"
     strip --strip-all --remove-section=.comment --remove-section=.note "$root/usr/bin/$2"
+    objcopy --add-section ".dep-v0=$work/crates" --set-section-flags .dep-v0=noload,readonly "$root/usr/bin/$2"
+    packaging/release/bill.py licences --features "$3" >"$work/licences"
+    compress "$work/licences" "/usr/share/doc/$2/third-party-licences.gz"
     mkdir -p "$work/shlibdeps/debian"
     printf 'Source: portvakt\n\nPackage: portvakt\nArchitecture: any\n' >"$work/shlibdeps/debian/control"
     libraries=$(cd "$work/shlibdeps" && dpkg-shlibdeps -O -e"$root/usr/bin/$2" | sed -n 's/^shlibs:Depends=//p')

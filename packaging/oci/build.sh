@@ -48,8 +48,10 @@ package_of() {
 
 program_layer() {
     root=$work/oci-program
+    licences=/usr/share/doc/portvakt/third-party-licences.gz
     put 755 "$work/portvakt/usr/bin/portvakt" /usr/bin/portvakt
     put 644 packaging/debian/copyright /usr/share/doc/portvakt/copyright
+    put 644 "$work/portvakt$licences" "$licences"
     mkdir -p "$root/etc/portvakt" "$root/var/lib/portvakt"
     chmod 700 "$root/var/lib/portvakt"
     layer program var/lib/portvakt && program_blob=$blob

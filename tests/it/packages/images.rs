@@ -107,7 +107,10 @@ fn the_image_has_the_program_and_its_libraries() {
         let is_library = linked.contains(&format!("/{path} "));
         let is_other =
             ["usr/bin/portvakt", "etc/ssl/certs/ca-certificates.crt"].contains(&path.as_str());
-        let is_licence = path.starts_with("usr/share/doc/") && path.ends_with("/copyright");
+        let is_licence = path.starts_with("usr/share/doc/")
+            && ["/copyright", "/third-party-licences.gz"]
+                .iter()
+                .any(|name| path.ends_with(name));
         assert!(is_library || is_other || is_licence, "{path}");
     }
     // The program of the tests is larger than the deployed one.
