@@ -9,7 +9,7 @@ ARGS =
 # The number of kills of `make soak`, or of losses of `make failover`.
 COUNT = 100
 
-.PHONY: help demo test bounds test-systems test-packages soak failover faults flood check dist package bench bench-parts bench-postgres edge clean needs-build needs-package needs-test-packages needs-bench needs-edge needs-tests needs-systems
+.PHONY: help demo test bounds test-systems test-packages soak failover faults flood check dist docs package bench bench-parts bench-postgres edge clean needs-build needs-package needs-test-packages needs-bench needs-edge needs-tests needs-systems
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -54,6 +54,9 @@ check: needs-build ## Run the static checks: format, lints, documentation, depen
 
 dist: needs-bench ## Build the programs for deployment, with profile-guided optimisation
 	@.ci/dist.sh --train
+
+docs: ## Build the documents as a site in target/docs, and check its links (installs mdBook into the target folder)
+	@.ci/docs.py
 
 package: needs-bench needs-package ## Build the packages for deployment from the programs of `make dist`, in dist/
 	@.ci/package.sh

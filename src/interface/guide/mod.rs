@@ -98,8 +98,10 @@ pub fn markdown() -> String {
          `portvakt explain REASON` prints the same. Made from the table of reasons; `PORTVAKT_BLESS=1 make test` writes it anew.\n",
     );
     for reason in Reason::ALL {
+        // A reader of Markdown takes a placeholder such as <NCA> for a tag, and hides it.
+        let guide = describe(*reason).replace('<', "\\<");
         // Writing to a String cannot fail.
-        let _ = write!(text, "\n## {}\n\n{}", reason.slug(), describe(*reason));
+        let _ = write!(text, "\n## {}\n\n{guide}", reason.slug());
     }
     text
 }
