@@ -170,6 +170,12 @@ mod names;
 /// Packages, images, manifests, and examples of what stands in front.
 mod packages;
 
+/// The files of a release, and what verifies them.
+mod release;
+
+/// docs/compatibility.md.
+mod compatibility;
+
 /// Headers are parsed once.
 mod parsed_once;
 

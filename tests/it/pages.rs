@@ -134,6 +134,51 @@ fn every_link_leads_somewhere() {
     assert!(broken.is_empty(), "{broken:#?}");
 }
 
+/// The list of pages, of which the site is made (.ci/docs.py), has every page once, and no page links a folder, which a site has not.
+#[test]
+fn the_summary_names_every_page() {
+    let summary = fs::read_to_string(root().join("docs/SUMMARY.md")).unwrap();
+    let links = summary.split("](").skip(1);
+    let links = links.map(|link| link.split(')').next().unwrap());
+    let named: Vec<_> = links
+        .map(|link| root().join("docs").join(link).canonicalize().unwrap())
+        .collect();
+    let mut pages = files(&root().join("docs"), "md");
+    pages.retain(|page| !page.ends_with("docs/SUMMARY.md"));
+    pages.extend(files(&root().join("dashboards"), "md"));
+    for name in [
+        "README",
+        "ARCHITECTURE",
+        "CHANGELOG",
+        "CONTRIBUTING",
+        "SECURITY",
+    ] {
+        pages.push(root().join(format!("{name}.md")));
+    }
+    let pages: BTreeSet<_> = pages
+        .iter()
+        .map(|page| page.canonicalize().unwrap())
+        .collect();
+    assert_eq!(
+        named.len(),
+        pages.len(),
+        "a page stands twice, or is missing"
+    );
+    assert_eq!(named.into_iter().collect::<BTreeSet<_>>(), pages);
+    for page in pages {
+        let text = fs::read_to_string(&page).unwrap();
+        for link in text.split("](").skip(1) {
+            let file = link.split([')', '#']).next().unwrap();
+            let target = page.parent().unwrap().join(file);
+            assert!(
+                file.is_empty() || !target.is_dir(),
+                "{}: {file}",
+                page.display()
+            );
+        }
+    }
+}
+
 /// docs/sizing.md: the costs of strangers are those that .ci/instructions.sh counts, in thousands.
 #[test]
 fn the_costs_of_strangers_are_the_counted_ones() {
@@ -168,7 +213,11 @@ fn has_heading(page: &Path, anchor: &str) -> bool {
         return true;
     }
     let text = fs::read_to_string(page).unwrap();
-    let mut headings = text.lines().filter(|line| line.starts_with('#'));
+    // A comment of a command is no heading.
+    let prose = text.split("```").step_by(2);
+    let mut headings = prose
+        .flat_map(str::lines)
+        .filter(|line| line.starts_with('#'));
     headings.any(|heading| {
         let heading = heading.trim_start_matches('#').trim().to_lowercase();
         let kept = heading
