@@ -164,7 +164,8 @@ fn one_byte_of_any_file_is_noticed() {
     for name in names {
         let path = release.files().join(&name);
         let whole = fs::read(&path).unwrap();
-        for place in [0, whole.len() / 2, whole.len() - 1] {
+        // Byte 25 of a signature is in its comment, which minisign does not verify.
+        for place in [0, 25.min(whole.len() - 1), whole.len() / 2, whole.len() - 1] {
             let mut changed = whole.clone();
             changed[place] ^= 1;
             fs::write(&path, changed).unwrap();
@@ -211,8 +212,11 @@ fn a_provenance_of_other_files_is_noticed() {
         let mut other = stated.clone();
         let last = if other.ends_with('0') { "1" } else { "0" };
         other.replace_range(other.len() - 1.., last);
-        assert!(text.contains(&stated), "{stated}");
-        fs::write(&path, text.replace(&stated, &other)).unwrap();
+        // The hash of the counts stands among the subjects too, before the inputs.
+        let place = text.rfind(&stated).unwrap();
+        let mut changed = text.clone();
+        changed.replace_range(place..place + stated.len(), &other);
+        fs::write(&path, changed).unwrap();
         release.sign();
         release.refused(&stated);
     }
