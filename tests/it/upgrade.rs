@@ -402,11 +402,13 @@ fn upgrade_onto_a_full_disk(line: &str, folder: &str) {
     let program = with_small_disk(2, &place, &gate.program());
     let family = Family::of(gate, program);
     let gate = &family.gate;
-    // The path in the programs' mount namespace.
-    let seen = PathBuf::from(format!("/proc/{}/root", family.processes()[0]));
     eventually("the first writes", || gate.control("/readyz").status == 200);
-    let filler = seen.join(place.strip_prefix("/").unwrap()).join("filler");
-    let mut file = File::create(&filler).unwrap();
+    // The path in the mount namespace of the programs.
+    let filler = |process: &u32| {
+        let seen = PathBuf::from(format!("/proc/{process}/root"));
+        seen.join(place.strip_prefix("/").unwrap()).join("filler")
+    };
+    let mut file = File::create(filler(&family.processes()[0])).unwrap();
     while file.write_all(&[0; 512]).is_ok() {}
     drop(file);
     let read = || {
@@ -424,7 +426,11 @@ fn upgrade_onto_a_full_disk(line: &str, folder: &str) {
             || (folder == "state" && events.contains(upgraded))
     });
     (0..20).for_each(|_| read());
-    fs::remove_file(&filler).unwrap();
+    let mut processes = family.processes().into_iter();
+    assert!(
+        processes.any(|process| fs::remove_file(filler(&process)).is_ok()),
+        "one of the processes has the disk"
+    );
     eventually("the new process takes over", || {
         read();
         family.events().contains(upgraded)
