@@ -27,7 +27,10 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-cd "$(dirname "$0")/.."
+# Compilers would see some of these folders by the name of a link and some by what it leads to.
+cd -P "$(dirname "$0")/.."
+CARGO_HOME=$(realpath --canonicalize-missing "${CARGO_HOME:-$HOME/.cargo}")
+export CARGO_HOME
 
 # `portvakt --version` and portvakt_build_info show the commit, without the tags, which not every copy has.
 PORTVAKT_COMMIT=$(git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo "not recorded")
@@ -35,16 +38,19 @@ export PORTVAKT_COMMIT
 
 target=${CARGO_TARGET_DIR:-target}
 mkdir -p "$target"
-target=$(cd "$target" && pwd)
+target=$(cd -P "$target" && pwd)
 host=$(rustc -vV | sed -n 's/^host: //p')
 counts=$target/counts
 built=$host/dist
+
+# The sources of the crates must be in their folders before these are named below.
+cargo fetch --locked --quiet --target "$host" >&2
 
 # The folders of this machine by fixed names, of which the last that fits applies. Cargo leaves RUSTFLAGS out of its hashes where they
 # have such an option, so that names of functions do not depend on the path of the counts either.
 renamed() {
     echo "$1$PWD=/portvakt" "$1$target=/target"
-    for registry in "${CARGO_HOME:-$HOME/.cargo}"/registry/src/*; do
+    for registry in "$CARGO_HOME"/registry/src/*; do
         echo "$1$registry=/registry"
     done
     echo "$1$(rustc --print sysroot)/lib/rustlib/src/rust=/rustc/$(rustc -vV | sed -n 's/^commit-hash: //p')"
