@@ -1,6 +1,4 @@
-//! Bytes in hexadecimal digits.
-//!
-//! Deliberately not here: the sizes of chunks and other numbers, which the standard library reads.
+//! Bytes and numbers in hexadecimal digits. The standard library reads numbers too, but takes a sign before them.
 
 /// Bytes in lower-case digits, two for each byte.
 pub fn encode(bytes: &[u8]) -> String {
@@ -22,15 +20,20 @@ pub fn byte(high: u8, low: u8) -> Option<u8> {
     Some(digit(high)? << 4 | digit(low)?)
 }
 
-/// The number that 1 to 32 lower-case digits write: for formats that allow no other digits.
-pub fn lower_case_number(digits: &[u8]) -> Option<u128> {
+/// The number that 1 to 32 digits write.
+pub fn number(digits: &[u8]) -> Option<u128> {
     if digits.is_empty() || digits.len() > 32 {
         return None;
     }
-    digits.iter().try_fold(0, |number, byte| {
-        let value = digit(*byte).filter(|_| !byte.is_ascii_uppercase())?;
-        Some(number << 4 | u128::from(value))
+    let mut digits = digits.iter();
+    digits.try_fold(0, |number, byte| {
+        Some(number << 4 | u128::from(digit(*byte)?))
     })
+}
+
+/// The same, for formats that allow lower-case digits only.
+pub fn lower_case_number(digits: &[u8]) -> Option<u128> {
+    number(digits).filter(|_| !digits.iter().any(u8::is_ascii_uppercase))
 }
 
 #[cfg(test)]
@@ -52,8 +55,8 @@ mod tests {
     }
 
     #[test]
-    fn numbers_in_lower_case() {
-        for (digits, number) in [
+    fn numbers() {
+        for (digits, expected) in [
             ("0", Some(0)),
             ("00ff", Some(255)),
             ("ffffffffffffffffffffffffffffffff", Some(u128::MAX)),
@@ -63,7 +66,12 @@ mod tests {
             ("+1", None),
             ("0x1", None),
         ] {
-            assert_eq!(lower_case_number(digits.as_bytes()), number, "{digits}");
+            assert_eq!(lower_case_number(digits.as_bytes()), expected, "{digits}");
         }
+        assert_eq!(number(b"fF"), Some(255));
+        assert_eq!(
+            (number(b"+1"), number(b"-1"), number(b"")),
+            (None, None, None)
+        );
     }
 }

@@ -55,7 +55,8 @@ impl FromStr for Network {
     type Err = InvalidNetwork;
 
     fn from_str(text: &str) -> Result<Self, InvalidNetwork> {
-        // The standard library reads the address: ipnet accepts 010.0.0.0, which some programs read as 8.0.0.0.
+        // The standard library reads the address: ipnet accepts 010.0.0.0, which some programs read as 8.0.0.0. The prefix has one spelling
+        // for the same reason.
         let (address, prefix) = match text.split_once('/') {
             Some((address, prefix)) => (address, Some(prefix)),
             None => (text, None),
@@ -63,8 +64,11 @@ impl FromStr for Network {
         let address: IpAddr = address.parse().map_err(|_| InvalidNetwork::Form)?;
         let network = match prefix {
             Some(prefix) => {
-                let prefix = prefix.parse().map_err(|_| InvalidNetwork::Form)?;
-                IpNet::new(address, prefix).map_err(|_| InvalidNetwork::Form)?
+                let length: u8 = prefix.parse().map_err(|_| InvalidNetwork::Form)?;
+                if length.to_string() != prefix {
+                    return Err(InvalidNetwork::Form);
+                }
+                IpNet::new(address, length).map_err(|_| InvalidNetwork::Form)?
             }
             None => address.into(),
         };
@@ -117,6 +121,9 @@ mod tests {
             "010.0.0.0/8",
             "a/8",
             "10.0.0.0/-1",
+            "10.0.0.0/+8",
+            "10.0.0.0/010",
+            "10.0.0.0/8/8",
         ] {
             assert_eq!(network(bad), Err(InvalidNetwork::Form), "{bad}");
         }

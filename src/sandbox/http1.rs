@@ -6,7 +6,10 @@
 //! here: deadlines, which are the stream's, and the judgement of framing.
 
 use portvakt_base::hex;
-use std::io::{self, ErrorKind, Read};
+use std::{
+    io::{self, ErrorKind, Read},
+    str::FromStr,
+};
 
 /// The reason why there is no message. The texts name the part of it that was read.
 #[derive(Debug, thiserror::Error)]
@@ -69,7 +72,7 @@ impl Head {
         let version = words.next()?;
         let status = words.next().filter(|status| status.len() == 3)?;
         let is_answer = ["HTTP/1.1", "HTTP/1.0"].contains(&version);
-        status.parse().ok().filter(|_| is_answer)
+        decimal(status.as_bytes()).filter(|_| is_answer)
     }
 
     /// All values of a header.
@@ -95,8 +98,15 @@ impl Head {
 
     /// The first Content-Length; `None` also if it is no number.
     pub fn length(&self) -> Option<usize> {
-        self.text("content-length")?.parse().ok()
+        decimal(self.values("content-length").first()?)
     }
+}
+
+/// A number in decimal digits. The standard library takes a sign before them.
+fn decimal<N: FromStr>(digits: &[u8]) -> Option<N> {
+    let is_plain = digits.iter().all(u8::is_ascii_digit);
+    let text = std::str::from_utf8(digits).ok().filter(|_| is_plain);
+    text?.parse().ok()
 }
 
 /// A stream, and the bytes that were read beyond the last message.
@@ -187,12 +197,7 @@ impl<S: Read> Reader<S> {
             let line = self.until(b"\r\n", BODY)?;
             let size = line.split(|b| *b == b';').next().unwrap_or_default();
             let size = size.trim_ascii();
-            // At most 15 digits: a usize holds them.
-            let is_size = (1..16).contains(&size.len());
-            let digits = size.iter().try_fold(0_usize, |size, digit| {
-                Some(size << 4 | usize::from(hex::digit(*digit)?))
-            });
-            let size = digits.filter(|_| is_size);
+            let size = hex::number(size).and_then(|size| usize::try_from(size).ok());
             let size = size.ok_or(Fault::Malformed("a chunk has no size"))?;
             if size == 0 {
                 while self.until(b"\r\n", BODY)?.len() > 2 {}
@@ -200,7 +205,9 @@ impl<S: Read> Reader<S> {
             }
             self.check(body.len().saturating_add(size))?;
             body.extend(self.exactly(size)?);
-            self.exactly(2)?;
+            if self.exactly(2)? != b"\r\n" {
+                return Err(Fault::Malformed("a chunk is longer than its size"));
+            }
         }
     }
 
@@ -304,9 +311,13 @@ mod tests {
     #[test]
     fn malformed_messages() {
         let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
-        let chunks = ["", "+1", "x", "0000000000000001", "fff"];
+        let chunks = ["", "+1", "x", "fff", "ffffffffffffffffff"];
         let chunks = chunks.map(|size| format!("{chunked}{size}\r\n1\r\n0\r\n\r\n"));
+        let longer = format!("{chunked}1\r\n12\r\n0\r\n\r\n");
         let heads = [
+            longer.as_str(),
+            "HTTP/1.1 +20 OK\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: +1\r\n\r\n1",
             "\r\n\r\n",
             "\r\nHTTP/1.1 200 OK\r\n\r\n",
             "HTTP/1.1 200 OK\nA: b\r\n\r\n",

@@ -1,7 +1,10 @@
 //! Finds the end of a body in a file that may have lost or gained bytes at its end.
 
 use super::message::KeptBody;
-use crate::interface::chunks::{ChunkInspector, ChunkedBody};
+use crate::{
+    hex,
+    interface::chunks::{ChunkInspector, ChunkedBody},
+};
 use http::{
     HeaderMap,
     header::{CONTENT_LENGTH, TRANSFER_ENCODING},
@@ -134,7 +137,7 @@ fn unchunked(mut rest: &[u8]) -> Option<Vec<u8>> {
         let end = memchr::memmem::find(rest, b"\r\n")?;
         let (line, after) = rest.split_at_checked(end)?;
         let digits = line.split(|byte| *byte == b';').next()?.trim_ascii();
-        let size = usize::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+        let size = usize::try_from(hex::number(digits)?).ok()?;
         let (chunk, after) = after.strip_prefix(b"\r\n")?.split_at_checked(size)?;
         if size == 0 {
             return Some(body);

@@ -6,7 +6,7 @@
 use super::{
     KeptBody, SavedFault, SavedRequest, Wire, body, choice::choose, doubts::Doubts, header::header,
 };
-use crate::admission::Announced;
+use crate::{admission::Announced, hex};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{
     HeaderMap, HeaderValue,
@@ -301,7 +301,7 @@ fn without_lone_surrogates(json: &[u8]) -> Cow<'_, [u8]> {
 /// The UTF-16 code unit of an escape `\u1234`.
 fn unit(escape: &[u8]) -> Option<u16> {
     let digits = escape.strip_prefix(b"\\u")?.get(..4)?;
-    u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+    u16::try_from(hex::number(digits)?).ok()
 }
 
 fn fault(why: &str) -> SavedFault {

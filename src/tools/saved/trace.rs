@@ -92,7 +92,7 @@ fn sent(line: &[u8]) -> Option<(bool, usize)> {
 fn row(line: &[u8]) -> Option<Row<'_>> {
     let colon = memchr::memchr(b':', line).filter(|at| (4..=8).contains(at))?;
     let (offset, text) = line.split_at_checked(colon)?;
-    let offset = usize::from_str_radix(std::str::from_utf8(offset).ok()?, 16).ok()?;
+    let offset = usize::try_from(hex::number(offset)?).ok()?;
     match text {
         [b':'] => Some((offset, &[])),
         [b':', b' ', text @ ..] => Some((offset, text)),
