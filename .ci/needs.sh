@@ -6,7 +6,7 @@
 #   cmake            for zlib-ng, which the proxy compresses with
 #   pkg-config and OpenSSL's headers   for judging certificate chains
 # The tests (needs.sh tests) also use other signers, and NIST's PKITS for chains. They skip missing parts, and fail with CI=true:
-#   openssl, a JDK, Node with npm, Python with venv; curl, jq and minisign; the vectors, and libraries of the signers, from PyPI and npm
+#   openssl, a JDK, Node with npm, Python with venv; curl, git, jq and minisign; the vectors, and libraries of the signers, from PyPI and npm
 #   PostgreSQL 15 or later, of which no cluster is made and no server is started
 # and .ci/instructions.sh uses valgrind.
 # The tests against other systems (needs.sh systems) fail if one of these is missing:
@@ -49,6 +49,7 @@ missing_for_tests() {
     command -v curl >/dev/null || printf ' curl'
     command -v jq >/dev/null || printf ' jq'
     command -v minisign >/dev/null || printf ' minisign'
+    command -v git >/dev/null || printf ' git'
 }
 
 # Whether there is a PostgreSQL server; Debian keeps its programs out of PATH.

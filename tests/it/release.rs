@@ -1,6 +1,7 @@
 //! docs/releasing.md: a changed release does not verify, and a program's CycloneDX document says what cargo and the loader say.
 //!
-//! The release here has stubs in place of packages, site and counts; the scripts are those of a real one.
+//! The release here has stubs in place of packages, site and counts; the scripts are those of a real one. They need a clone: where this is a
+//! copy without one, they run in a clone that is made of it.
 
 use crate::harness::missing;
 use serde_json::Value;
@@ -17,14 +18,40 @@ use tempfile::TempDir;
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 const PROGRAM: &str = env!("CARGO_BIN_EXE_portvakt");
 
+/// A clone of the repository.
+static REPOSITORY: LazyLock<PathBuf> = LazyLock::new(|| {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let mut git = Command::new("git");
+    trust_folders(git.current_dir(&here).args(["rev-parse", "HEAD"]));
+    if git.output().unwrap().status.success() {
+        return here;
+    }
+    let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("clone");
+    let script = r#"rm -rf "$2" && mkdir "$2" && cd "$1" && tar --exclude=./target --exclude=./.git -c . | tar -C "$2" -x
+        cd "$2" && git init -q && git add -A && git -c user.name=a -c user.email=a@example.com commit -qm copy"#;
+    let mut make = Command::new("sh");
+    make.args(["-euc", script, "sh"]).args([&here, &copy]);
+    assert!(make.status().unwrap().success(), "no clone can be made");
+    copy
+});
+
 fn repository() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+    REPOSITORY.clone()
+}
+
+/// Git refuses a repository of another user, such as a folder that a container was given.
+fn trust_folders(command: &mut Command) -> &mut Command {
+    command
+        .env("GIT_CONFIG_COUNT", "1")
+        .env("GIT_CONFIG_KEY_0", "safe.directory")
+        .env("GIT_CONFIG_VALUE_0", "*")
 }
 
 /// The output of a command, which must succeed.
 #[track_caller]
 fn run(command: &mut Command) -> Vec<u8> {
-    let output = command.current_dir(repository()).output().unwrap();
+    let command = trust_folders(command).current_dir(repository());
+    let output = command.output().unwrap();
     assert!(output.status.success(), "{command:?}: {}", shown(&output));
     output.stdout
 }
