@@ -2,7 +2,7 @@
 //!
 //! A folder of tests/it/compatibility is one released version: `gateway.yaml`, which `portvakt config show` of that version wrote from
 //! config/gateway.yaml and which has every key, and `metrics.txt`, each metric of its scrape after `make demo` with its type and labels.
-//! The files never change; a new minor version gets a folder. State files are kept by their schema: tests/it/state/released.
+//! The files of a released version never change; a new minor version gets a folder. Until 0.1.0 is released, its files follow the program. State files are kept by their schema: tests/it/state/released.
 
 use serde_yaml::Value;
 use std::{
