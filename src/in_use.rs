@@ -54,6 +54,8 @@ pub struct InUse {
     pub answer_signer_end: Option<Timestamp>,
     /// The time at which the configuration was taken into use.
     pub since: Timestamp,
+    /// The keys whose values in the file are not those of the process: they need a restart.
+    pub needs_restart: Vec<&'static str>,
 }
 
 impl Present for Current {
@@ -104,6 +106,7 @@ impl InUse {
             files,
             answer_signer_end: signing.and_then(|signing| signing.signer.end()),
             since: now,
+            needs_restart: Vec::new(),
         }
     }
 
@@ -113,6 +116,7 @@ impl InUse {
         ConfigurationFacts {
             environment: self.snapshot.policy.environment,
             since: self.since,
+            shown: self.files.shown.as_ref(),
             ends: self.ends(),
             seen: trust.seen(),
             registers: self.snapshot.registers.as_deref(),

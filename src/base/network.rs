@@ -27,14 +27,20 @@ impl Network {
     /// The network of one client, by which callers are counted: an IPv4 address, or the /64 of an IPv6 address, all of which belongs to one
     /// customer.
     pub fn of_client(address: IpAddr) -> Self {
-        let address = IpNet::from(address.to_canonical());
-        let length = address.prefix_len().min(64);
+        Self::of(address, 32, 64)
+    }
+
+    /// The network by which strangers are usually kept away: the /24 of an IPv4 address, or the /56 of an IPv6 address.
+    pub fn of_site(address: IpAddr) -> Self {
+        Self::of(address, 24, 56)
+    }
+
+    fn of(address: IpAddr, v4: u8, v6: u8) -> Self {
+        let address = address.to_canonical();
+        let length = if address.is_ipv4() { v4 } else { v6 };
         // Neither is longer than its addresses.
-        Self(
-            IpNet::new(address.addr(), length)
-                .unwrap_or(address)
-                .trunc(),
-        )
+        let network = IpNet::new(address, length).unwrap_or_else(|_| address.into());
+        Self(network.trunc())
     }
 
     /// Whether the network is larger than any that one operator has: 10.0.0.0/8, or fc00::/7.
@@ -146,14 +152,19 @@ mod tests {
     }
 
     #[test]
-    fn the_network_of_a_client() {
-        for (address, network) in [
-            ("192.0.2.7", "192.0.2.7/32"),
-            ("::ffff:192.0.2.7", "192.0.2.7/32"),
-            ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+    fn the_networks_of_a_client_and_of_its_site() {
+        for (address, client, site) in [
+            ("192.0.2.7", "192.0.2.7/32", "192.0.2.0/24"),
+            ("::ffff:192.0.2.7", "192.0.2.7/32", "192.0.2.0/24"),
+            (
+                "2001:db8:1:23ff:3:4:5:6",
+                "2001:db8:1:23ff::/64",
+                "2001:db8:1:2300::/56",
+            ),
         ] {
-            let of = Network::of_client(address.parse().unwrap());
-            assert_eq!(of.to_string(), network);
+            let address = address.parse().unwrap();
+            assert_eq!(Network::of_client(address).to_string(), client);
+            assert_eq!(Network::of_site(address).to_string(), site);
         }
     }
 }

@@ -38,6 +38,11 @@ pub(super) fn measured(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(*factor)
 }
 
+/// A duration with its unit (ms, s, m, h), such as `10m`.
+pub fn duration(text: &str) -> Option<Duration> {
+    measured(text, &TIME_UNITS).map(Duration::from_millis)
+}
+
 /// Formats a duration in the shortest exact form.
 pub(super) fn show_duration(duration: Duration) -> String {
     show(

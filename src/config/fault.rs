@@ -6,49 +6,12 @@
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
-use std::path::PathBuf;
-use std::sync::Arc;
 
 use super::expected::Record;
+use super::named_file::NamedFile;
+pub use super::position::FilePosition;
 use crate::clock::Timestamp;
 use crate::trust::Validity;
-
-/// A position in a configuration file, and the path of keys that leads to it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct FilePosition {
-    /// The file as the operator named it: `config/gateway.yaml`.
-    pub file: Arc<str>,
-    /// Line, counted from 1.
-    pub line: u64,
-    /// Column in characters, counted from 1.
-    pub column: u64,
-    /// Keys from the root, `listener.address` or `anchors[2].folder`; empty for the file itself.
-    pub path: String,
-}
-
-impl FilePosition {
-    /// The start of a file.
-    pub fn start_of(file: impl Into<Arc<str>>) -> Self {
-        Self {
-            file: file.into(),
-            line: 1,
-            column: 1,
-            path: String::new(),
-        }
-    }
-}
-
-impl fmt::Display for FilePosition {
-    /// `file:line:column: path`, which editors and CI logs turn into links.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}", self.file, self.line, self.column)?;
-        if self.path.is_empty() {
-            Ok(())
-        } else {
-            write!(f, ": {}", self.path)
-        }
-    }
-}
 
 /// One fault of a configuration file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -184,7 +147,7 @@ impl std::error::Error for ConfigFaults {}
 pub struct Inspection {
     faults: RefCell<Vec<ConfigFault>>,
     warnings: RefCell<Vec<Warning>>,
-    files: RefCell<Vec<(FilePosition, PathBuf)>>,
+    files: RefCell<Vec<NamedFile>>,
     /// Whether the configuration is one of production.
     production: Cell<bool>,
     record: Record,
@@ -280,13 +243,13 @@ impl Inspection {
         self.faults.borrow_mut().extend(faults);
     }
 
-    /// Records a file or folder that the configuration names, with its key.
-    pub(super) fn names(&self, place: FilePosition, path: PathBuf) {
-        self.files.borrow_mut().push((place, path));
+    /// Records a file or folder that the configuration names.
+    pub(super) fn names(&self, file: NamedFile) {
+        self.files.borrow_mut().push(file);
     }
 
     /// The files and folders recorded so far.
-    pub(super) fn named(&self) -> Vec<(FilePosition, PathBuf)> {
+    pub(super) fn named(&self) -> Vec<NamedFile> {
         self.files.borrow().clone()
     }
 

@@ -1,10 +1,12 @@
 //! From the file to the settings.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::document::Document;
 use super::fault::{ConfigFault, ConfigFaults, FilePosition, Inspection};
+use super::named_file::NamedFile;
 use super::settings::Settings;
+use super::show::shown;
 use super::{pem, root, writable, written_paths};
 use crate::clock::Clock;
 
@@ -20,9 +22,14 @@ impl Settings {
             place: FilePosition::start_of(file.as_str()),
             text,
         })?;
-        let mut settings = Self::parse(&file, &text, path.parent().unwrap_or(Path::new("")))?;
-        settings.reloadable.files.source = Some(path.to_owned());
-        settings.reloadable.files.since = since;
+        let base = path.parent().unwrap_or(Path::new(""));
+        let document = Document::read(&file, &text)?;
+        let (mut settings, files) = Self::of(&document, &file, base)?;
+        let shown = shown(&document, &settings, &files, base)?;
+        let read = &mut settings.reloadable.files;
+        read.source = Some(path.to_owned());
+        read.since = since;
+        read.shown = Some(shown);
         Ok(settings)
     }
 
@@ -32,25 +39,37 @@ impl Settings {
     /// Every fault of it and of the files that it names.
     pub fn parse(file_name: &str, text: &str, base: &Path) -> Result<Self, ConfigFaults> {
         let document = Document::read(file_name, text)?;
+        Self::of(&document, file_name, base).map(|(settings, _)| settings)
+    }
+
+    /// Reads the settings of a document; returns the files that it names and the gateway does not write, too.
+    fn of(
+        document: &Document,
+        file_name: &str,
+        base: &Path,
+    ) -> Result<(Self, Vec<NamedFile>), ConfigFaults> {
         let inspection = Inspection::new();
+        let mut files = Vec::new();
         let mut settings = root::read(document.root(&inspection), &inspection, base);
         if let Some(settings) = &mut settings {
             let start = FilePosition::start_of(file_name);
             written_paths::check(settings, &start, &inspection);
             let source = base.join(Path::new(file_name).file_name().unwrap_or_default());
             writable::check(Some(&source), &inspection.named(), &start, &inspection);
-            settings.reloadable.files.named = settings.watched(inspection.named());
+            files = settings.watched(inspection.named());
+            let mut named: Vec<_> = files.iter().map(|file| file.path.clone()).collect();
+            named.push(settings.reloadable.sca.token_keys.clone());
+            settings.reloadable.files.named = named;
             settings.reloadable.warnings = inspection.warnings();
         }
-        inspection.conclude(file_name, settings)
+        let settings = inspection.conclude(file_name, settings)?;
+        Ok((settings, files))
     }
 
-    /// The named paths that the gateway reads and does not write.
-    fn watched(&self, named: Vec<(FilePosition, PathBuf)>) -> Vec<PathBuf> {
+    /// The named files that the gateway reads and does not write.
+    fn watched(&self, mut named: Vec<NamedFile>) -> Vec<NamedFile> {
         let written = written_paths::changing(self);
-        let mut named: Vec<_> = named.into_iter().map(|(_, path)| path).collect();
-        named.push(self.reloadable.sca.token_keys.clone());
-        named.retain(|path| written.iter().all(|(_, written)| written != path));
+        named.retain(|file| written.iter().all(|(_, written)| *written != file.path));
         named
     }
 }

@@ -9,6 +9,7 @@
 
 // Faults and their positions.
 mod fault;
+mod position;
 
 // The file: a tree with positions, and its readers.
 mod address;
@@ -35,6 +36,7 @@ mod identity;
 mod limits;
 mod load;
 mod log;
+mod named_file;
 mod observe;
 mod operations;
 mod pem;
@@ -60,6 +62,7 @@ mod ticket_keys;
 mod trust;
 mod upstreams;
 
+pub use amount::duration;
 pub use answer_sizes::AnswerSizes;
 pub use audit::AuditSettings;
 pub use authority::{Authority, Host};
@@ -75,7 +78,7 @@ pub use schema::schema;
 pub use secret::Secret;
 pub use section::Section;
 pub use server_certificates::ServerCertificates;
-pub use settings::{Fixed, ReadFiles, Reloadable, Settings};
+pub use settings::{Fixed, ReadFiles, Reloadable, Settings, Shown};
 pub use show::show;
 pub use shutdown::Shutdown;
 pub use ticket_keys::{TICKET_KEY_ID, TicketKeys};

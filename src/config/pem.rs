@@ -191,7 +191,7 @@ pub(super) fn provider() -> CryptoProvider {
     rustls::crypto::aws_lc_rs::default_provider()
 }
 
-fn visible_entries(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+pub(super) fn visible_entries(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut entries = Vec::new();
     for entry in folder.read_dir()? {
         let entry = entry?;

@@ -92,6 +92,18 @@ pub struct Reloadable {
     pub files: ReadFiles,
 }
 
+/// What a configuration says, and what two replicas are compared by. It holds no secret.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    /// The configuration in effect, as YAML.
+    pub text: String,
+    /// The SHA-256 of the text, in hexadecimal digits.
+    pub hash: String,
+    /// The SHA-256 over the public files that it names, in hexadecimal digits. Registers, CRLs and OCSP responses are left out, because
+    /// replicas fetch them at different times.
+    pub files_hash: String,
+}
+
 /// The files and folders that a configuration was read from.
 #[derive(Clone, Debug, Default)]
 pub struct ReadFiles {
@@ -101,6 +113,8 @@ pub struct ReadFiles {
     pub named: Vec<PathBuf>,
     /// The time from which they were read, by the machine's clock.
     pub since: LogTime,
+    /// What the configuration says; `None` if the text did not come from a file.
+    pub shown: Option<Shown>,
 }
 
 impl Settings {

@@ -6,14 +6,31 @@
 use super::amount::show_duration;
 use super::document::Document;
 use super::fault::{ConfigFault, ConfigFaults, FilePosition};
+use super::named_file::{NamedFile, hash};
 use super::reference::{REFERENCE, uncommented};
-use super::settings::Settings;
+use super::settings::{Settings, Shown};
+use super::state_folder;
 use super::tree::{Content, Node};
 use super::value::is_whole;
-use super::{pem, state_folder};
-use crate::interface::operations::Environment;
+use crate::{hex, interface::operations::Environment};
 use serde_yaml::{Mapping, Value};
+use sha2::{Digest, Sha256};
 use std::path::Path;
+
+/// Writes the configuration of a document, whose settings and files these are.
+pub(super) fn shown(
+    own: &Document,
+    settings: &Settings,
+    files: &[NamedFile],
+    base: &Path,
+) -> Result<Shown, ConfigFaults> {
+    let text = text(own, settings, base)?;
+    Ok(Shown {
+        hash: hex::encode(&Sha256::digest(&text)),
+        files_hash: hash(files),
+        text,
+    })
+}
 
 /// Reads a configuration and writes it with its defaults.
 ///
@@ -21,22 +38,23 @@ use std::path::Path;
 /// The faults of the configuration.
 pub fn show(path: &Path) -> Result<String, ConfigFaults> {
     let settings = Settings::load(path)?;
-    let file = path.display().to_string();
-    let fault = |text| ConfigFault {
-        place: FilePosition::start_of(file.as_str()),
-        text,
-    };
-    let text = pem::read_text(path).map_err(fault)?;
-    let own = Document::read(&file, &text)?;
+    let shown = settings.reloadable.files.shown;
+    Ok(shown.map(|shown| shown.text).unwrap_or_default())
+}
+
+fn text(own: &Document, settings: &Settings, base: &Path) -> Result<String, ConfigFaults> {
     let (all, plain) = (uncommented(REFERENCE), REFERENCE);
     let (all, plain) = (Document::read("", &all)?, Document::read("", plain)?);
     let merged = merged(Some(own.node()), all.node(), Some(plain.node()));
     let mut merged = merged.unwrap_or(Value::Null);
-    let base = path.parent().unwrap_or(Path::new(""));
     show_groups(&mut merged, own.node(), [all.node(), plain.node()]);
     depend(&mut merged, own.node(), settings.fixed.environment, base);
-    set_times(&mut merged, &settings);
-    serde_yaml::to_string(&merged).map_err(|error| fault(error.to_string()).into())
+    set_times(&mut merged, settings);
+    serde_yaml::to_string(&merged).map_err(|error| {
+        let place = FilePosition::start_of("");
+        let text = error.to_string();
+        ConfigFault { place, text }.into()
+    })
 }
 
 /// The operator's value with the defaults below it, or the default; `None` without either. `plain` is the reference without its

@@ -11,9 +11,10 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::amount::{SIZE_UNITS, TIME_UNITS, is_decimal, measured, show_duration, show_size};
+use super::amount::{SIZE_UNITS, duration, is_decimal, measured, show_duration, show_size};
 use super::expected::Expected;
 use super::fault::{FilePosition, Inspection, nearest, shortened};
+use super::named_file::NamedFile;
 use super::secret::Secret;
 use super::tree::{Content, Node};
 use crate::interface::{ForbiddenTpp, PermittedTpp};
@@ -194,8 +195,7 @@ impl<'a> Value<'a> {
     pub fn duration(&self, range: RangeInclusive<Duration>) -> Option<Duration> {
         self.note(|| Expected::Duration);
         self.scalar()
-            .and_then(|text| measured(text, &TIME_UNITS))
-            .map(Duration::from_millis)
+            .and_then(duration)
             .filter(|duration| range.contains(duration))
             .or_else(|| {
                 let (from, to) = (show_duration(*range.start()), show_duration(*range.end()));
@@ -223,7 +223,7 @@ impl<'a> Value<'a> {
     pub fn path(&self, relative_to: &Path) -> Option<PathBuf> {
         self.note(|| Expected::Text);
         match self.scalar() {
-            Some(text) if !text.contains("${") => self.path_of(text, relative_to),
+            Some(text) if !text.contains("${") => self.path_of(text, relative_to, false),
             _ => self.refuse("a path"),
         }
     }
@@ -235,7 +235,7 @@ impl<'a> Value<'a> {
         let Some(text) = self.scalar() else {
             return self.refuse("a path");
         };
-        self.path_of(&self.replaced(text)?, relative_to)
+        self.path_of(&self.replaced(text)?, relative_to, true)
     }
 
     /// A secret from the environment. The value is one `${NAME}` and nothing else: no secret stands in the configuration, which is copied,
@@ -258,12 +258,16 @@ impl<'a> Value<'a> {
         replaced.map_err(|fault| self.fault(fault)).ok()
     }
 
-    fn path_of(&self, text: &str, relative_to: &Path) -> Option<PathBuf> {
+    fn path_of(&self, text: &str, relative_to: &Path, secret: bool) -> Option<PathBuf> {
         if text.trim().is_empty() || text.contains('\0') {
             return self.refuse("a path");
         }
         let path = relative_to.join(text);
-        self.inspection.names(self.place.clone(), path.clone());
+        self.inspection.names(NamedFile {
+            place: self.place.clone(),
+            path: path.clone(),
+            secret,
+        });
         Some(path)
     }
 

@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::fault::{FilePosition, Inspection};
+use super::named_file::NamedFile;
 
 /// The permission of others to write (inode(7)).
 const OTHERS_WRITE: u32 = 0o002;
@@ -18,12 +19,12 @@ const STICKY: u32 = 0o1000;
 /// Warns of every named path, and of the configuration file.
 pub(super) fn check(
     source: Option<&Path>,
-    named: &[(FilePosition, PathBuf)],
+    named: &[NamedFile],
     start: &FilePosition,
     inspection: &Inspection,
 ) {
     let source = source.map(|path| (start, path));
-    let named = named.iter().map(|(place, path)| (place, path.as_path()));
+    let named = named.iter().map(|file| (&file.place, file.path.as_path()));
     for (place, path) in source.into_iter().chain(named) {
         if let Some(open) = open_to_all(path) {
             let shown = open.display();

@@ -52,7 +52,7 @@ pub(super) fn changing(settings: &Settings) -> Vec<Named> {
 pub(super) fn check(settings: &Settings, source: &FilePosition, inspection: &Inspection) {
     let read = inspection.named();
     let place_of = |key: &str| {
-        let mut places = read.iter().map(|(place, _)| place);
+        let mut places = read.iter().map(|file| &file.place);
         places.find(|place| place.path == key).cloned()
     };
     let written = changing(settings);
@@ -61,9 +61,9 @@ pub(super) fn check(settings: &Settings, source: &FilePosition, inspection: &Ins
     others.push(("sca.token_keys".to_owned(), keys));
     let is_known =
         |key: &str, others: &[Named]| others.iter().any(|(known, _)| known.as_str() == key);
-    for (place, path) in &read {
-        if !is_known(&place.path, &others) {
-            others.push((place.path.clone(), path.clone()));
+    for file in &read {
+        if !is_known(&file.place.path, &others) {
+            others.push((file.place.path.clone(), file.path.clone()));
         }
     }
     let file = PathBuf::from(&*source.file);

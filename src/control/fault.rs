@@ -189,7 +189,7 @@ impl ApiFault {
 
     fn message(&self) -> String {
         match self {
-            Self::NoSuchCall => "There is no such call; docs/sca.md lists them.".into(),
+            Self::NoSuchCall => "There is no such call; docs/sca.md and docs/operations.md list them.".into(),
             Self::OtherMethod => "This call has another method; Allow names it.".into(),
             Self::Unauthorized => {
                 "This listener requires its token: Authorization: Bearer <token>.".into()

@@ -30,11 +30,13 @@ const METRICS: &str = "/metrics";
 /// So does a balancer, if readiness has a credential.
 const READINESS: &str = "/readyz";
 
-/// The calls of the bank's operators on TPPs (CTL-2).
-const OPERATORS: &str = "/tpp/";
+/// The calls of the bank's operators: on TPPs (CTL-2), and on the running gateway.
+fn is_operators(path: &str) -> bool {
+    path.starts_with("/tpp/") || ["/config", "/connections", "/log", "/top"].contains(&path)
+}
 
 /// The calls that the audit has records of: those that change or reveal something. A test names the others, and why they have none.
-const AUDITED: [&str; 11] = [
+const AUDITED: [&str; 15] = [
     "/sca/read",
     "/sca/complete",
     "/sca/fail",
@@ -45,6 +47,10 @@ const AUDITED: [&str; 11] = [
     "/tpp/block",
     "/tpp/unblock",
     "/tpp/blocks",
+    "/config",
+    "/connections",
+    "/log",
+    "/top",
     "/reload",
 ];
 
@@ -162,7 +168,7 @@ impl CallRecord {
 fn shown_credential(access: &ControlAccess, request: &Request) -> &'static str {
     let arrival = request.extensions().get::<Arrival>();
     let has_certificate = arrival.is_some_and(|arrival| arrival.client_ca.is_some());
-    let is_operate = request.uri().path().starts_with(OPERATORS);
+    let is_operate = is_operators(request.uri().path());
     let by_tcp = arrival.is_some_and(|arrival| arrival.local.is_some());
     let has_token = match (is_operate, by_tcp) {
         (true, true) => access.operate_token.is_some(),
@@ -183,7 +189,7 @@ fn judge(access: &ControlAccess, request: &Request) -> Result<(), ApiFault> {
     let role = match path {
         METRICS => ControlRole::Metrics,
         READINESS => ControlRole::Readiness,
-        _ if path.starts_with(OPERATORS) => ControlRole::Operate,
+        _ if is_operators(path) => ControlRole::Operate,
         _ => ControlRole::Calls,
     };
     let guards_readiness = role == ControlRole::Readiness

@@ -17,6 +17,7 @@ mod audited;
 
 // Calls: the end of an SCA, PSUs, the status of the gateway.
 mod live_sca;
+mod operate;
 mod psu;
 mod sca;
 mod tpp;
@@ -144,6 +145,10 @@ fn routes(context: Arc<ControlContext>, stopping: StopSignal, running: RunningCa
         .route("/tpp/block", post(tpp_block))
         .route("/tpp/unblock", post(tpp_unblock))
         .route("/tpp/blocks", get(tpp_blocks))
+        .route("/config", get(configuration))
+        .route("/connections", get(connections))
+        .route("/top", get(top))
+        .route("/log", post(log_level))
         .route("/reload", post(reload_asked))
         .with_state(Arc::clone(&context));
     watched
@@ -193,23 +198,32 @@ calls! {
     psu_unbind = psu::unbind,
     tpp_block = tpp::block,
     tpp_unblock = tpp::unblock,
+    log_level = operate::log,
 }
 
-/// A call without members, which changes nothing.
-async fn tpp_blocks(
-    State(context): State<Arc<ControlContext>>,
-    Extension(in_use): Extension<Arc<InUse>>,
-    request: Request,
-) -> Response {
-    let call = Call {
-        context: &context,
-        in_use: &in_use,
+/// Calls without members, which change nothing.
+macro_rules! reads {
+    ($($call:ident = $answer:path),+ $(,)?) => {
+        $(async fn $call(
+            State(context): State<Arc<ControlContext>>,
+            Extension(in_use): Extension<Arc<InUse>>,
+            request: Request,
+        ) -> Response {
+            let call = Call { context: &context, in_use: &in_use };
+            let answered = match refuse_query(&request) {
+                Ok(()) => $answer(call).await,
+                Err(fault) => Err(fault),
+            };
+            answer(&context, answered)
+        })+
     };
-    let answered = match refuse_query(&request) {
-        Ok(()) => tpp::list(call).await,
-        Err(fault) => Err(fault),
-    };
-    answer(&context, answered)
+}
+
+reads! {
+    tpp_blocks = tpp::list,
+    configuration = operate::configuration,
+    connections = operate::connections,
+    top = operate::top,
 }
 
 /// A call without members; any body is ignored.

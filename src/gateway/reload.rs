@@ -101,7 +101,7 @@ impl Reloader {
         }
         let upstreams = settings.upstreams.clone();
         let upstreams = Upstreams::start(upstreams, Some(&before.upstreams), &self.upkeep);
-        let in_use = InUse::new(
+        let mut in_use = InUse::new(
             &self.fixed,
             settings,
             links,
@@ -109,6 +109,7 @@ impl Reloader {
             &self.telemetry,
             now,
         );
+        in_use.needs_restart.clone_from(&needs_restart);
         self.current.store(Arc::new(in_use));
         Ok(needs_restart)
     }

@@ -11,6 +11,7 @@ use super::{
     sink::LogFault,
     stream::{JsonLine, LineCounts, LineStream},
     subject::Subject,
+    top::keyed,
     values::{HttpVersion, LineKind, Psd2Service, TlsVersion},
 };
 use crate::{
@@ -22,6 +23,7 @@ use crate::{
         headers::{RequestId, trace::TraceContext},
         operations::{Operation, Role},
     },
+    network::Network,
     trust::{Certificate, Tolerated},
 };
 use serde::{Serialize, Serializer};
@@ -141,6 +143,8 @@ struct Line {
     operator: Option<String>,
     revocation_unknown: bool,
     register_stale: bool,
+    /// The caller's network, keyed, of a request that was refused or failed.
+    network: Option<String>,
     sample: NonZeroU32,
 }
 
@@ -168,6 +172,13 @@ impl Line {
             operator: finished.operator.map(str::to_owned),
             revocation_unknown: record.revocation_is_unknown(),
             register_stale: record.register_is_stale(),
+            network: match finished.outcome {
+                Outcome::Refused(_) | Outcome::Failed(_) | Outcome::Cut(_) => {
+                    let caller = finished.http.caller;
+                    caller.map(|caller| keyed(Network::of_site(caller)))
+                }
+                _ => None,
+            },
             sample,
         }
     }
@@ -198,6 +209,9 @@ impl Line {
         line.word(member!("method"), self.http.method);
         line.word(member!("http"), self.http.version.map(HttpVersion::name));
         line.word(member!("tls"), self.http.tls.map(TlsVersion::name));
+        if let Some(network) = &self.network {
+            line.value(member!("network"), network);
+        }
     }
 
     /// Members that name the operation and the TPP.
@@ -389,6 +403,7 @@ mod tests {
             operator: Some("the cause".to_owned()),
             revocation_unknown: true,
             register_stale: true,
+            network: Some("9f3c2a11d04e77b1".to_owned()),
             sample: NonZeroU32::MAX,
         };
         let lines = [least, most].map(|line| {

@@ -1,8 +1,8 @@
 //! The log of events: one line of JSON for each event of the gateway itself.
 //!
-//! Invariant: events of other crates are not written, at any level: at `trace` they show whole headers, and no level is safe in all of
-//! their versions. Deliberately not here: the texts of events, which stand where the events happen.
+//! Deliberately not here: the texts of events, which stand where the events happen.
 
+use super::log_level;
 use super::notices::Due;
 use super::sink::LogFault;
 use super::stream::{JsonLine, LineCounts, LineStream};
@@ -26,15 +26,6 @@ use tracing_subscriber::{
     layer::{Context, Layer, SubscriberExt},
     registry,
 };
-
-/// The crates whose events are written: this one, and those of Portvakt below it.
-const TARGETS: [&str; 5] = [
-    env!("CARGO_CRATE_NAME"),
-    "portvakt_base",
-    "portvakt_interface",
-    "portvakt_state",
-    "portvakt_trust",
-];
 
 /// The time for which a panic waits until its event is written.
 const PANIC_WITHIN: Duration = Duration::from_secs(1);
@@ -71,6 +62,11 @@ pub fn write_events(level: Level, output: LogOutput) -> Result<(), LogFault> {
 /// Waits until the events so far are written. False on a timeout.
 pub fn flush_events(within: Duration) -> bool {
     LOG.get().is_none_or(|log| log.stream.flush(within))
+}
+
+/// The level of the configuration; `None` before the log is opened.
+pub fn configured_level() -> Option<Level> {
+    LOG.get().map(|log| log.level)
 }
 
 /// Whether events of this level are written.
@@ -113,19 +109,9 @@ struct EventLayer {
     level: Level,
 }
 
-impl EventLayer {
-    fn shows(&self, metadata: &Metadata<'_>) -> bool {
-        let is_own = TARGETS.iter().any(|own| {
-            let rest = metadata.target().strip_prefix(own);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
-        });
-        is_own && metadata.is_event() && *metadata.level() <= self.level
-    }
-}
-
 impl<S: Subscriber> Layer<S> for EventLayer {
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
-        if self.shows(metadata) {
+        if log_level::shows(metadata, self.level) {
             Interest::always()
         } else {
             Interest::never()
@@ -133,11 +119,11 @@ impl<S: Subscriber> Layer<S> for EventLayer {
     }
 
     fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
-        self.shows(metadata)
+        log_level::shows(metadata, self.level)
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
-        Some(LevelFilter::from_level(self.level))
+        Some(log_level::highest(self.level))
     }
 
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
@@ -281,7 +267,7 @@ mod tests {
             .filter_map(|line| line.split(['.', ' ']).next());
         let own = names.filter(|name| name.starts_with("portvakt-"));
         let own: Vec<_> = own.map(|name| name.replace('-', "_")).collect();
-        assert_eq!(TARGETS[1..], own);
+        assert_eq!(log_level::TARGETS[1..], own);
     }
 
     #[test]

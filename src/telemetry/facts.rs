@@ -7,6 +7,7 @@ use super::{
 use crate::{
     admission::{ObservableCheck, Outcome, Record},
     clock::{LogTime, Timestamp},
+    config::Shown,
     interface::{
         headers::{RequestId, trace::TraceContext},
         operations::Environment,
@@ -108,6 +109,8 @@ pub struct ConfigurationFacts<'a> {
     pub environment: Environment,
     /// When the configuration was taken into use.
     pub since: Timestamp,
+    /// What it says; `None` if it did not come from a file.
+    pub shown: Option<&'a Shown>,
     /// Ends of validity: of each kind of certificate, the one that ends first.
     pub ends: Vec<(CertificateUse, Timestamp)>,
     /// The certificates of TPPs by which a signature has verified.

@@ -35,6 +35,11 @@ mod per_tpp;
 mod reload;
 mod requests;
 
+// What operators look at.
+mod connections;
+mod look;
+mod top;
+
 // Metrics that a scrape reads.
 mod disks;
 mod logs;
@@ -50,6 +55,7 @@ mod access;
 mod audited;
 mod event_log;
 mod left_out;
+mod log_level;
 mod object;
 mod sink;
 mod stream;
@@ -58,13 +64,17 @@ mod stream;
 pub(crate) mod schema;
 
 pub use access::AccessLog;
+pub use connections::{Connected, ConnectionState, SeenConnection, SeenConnections};
 pub use disks::WrittenFolders;
-pub use event_log::{flush_events, write_events};
+pub use event_log::{configured_level, flush_events, write_events};
 pub use facts::{ConfigurationFacts, CoreTook, EndpointFacts, Finished, HttpFacts, Scrape};
 pub use handles::Handles;
+pub use log_level::{OwnModule, raise_level, restore_level};
+pub use process::COMMIT;
 pub use sink::{LogFault, try_log};
 pub use stream::LAST_WITHIN;
 pub use subject::Subject;
+pub use top::{Count, MINUTES, TopCounts, keyed};
 pub use values::{
     AddressAction, AddressPlace, BindingSource, CertificateUse, CutCause, Degradation, FailureKind,
     FolderUse, HandshakeOutcome, HttpVersion, LineKind, Psd2Service, ReadinessCondition, ScaEvent,
@@ -77,6 +87,7 @@ use crate::{
     interface::{Reason, operations::Catalogue},
 };
 use audited::RefusalRecords;
+use connections::Connections;
 use edge::EdgeMetrics;
 use events::EventMetrics;
 use notices::Notices;
@@ -84,6 +95,7 @@ use registry::Registrar;
 use reload::ReloadMetrics;
 use requests::RequestMetrics;
 use std::{net::IpAddr, time::Duration};
+use top::Top;
 use tracing::Level;
 
 /// Metrics and access log of one gateway.
@@ -102,6 +114,8 @@ pub struct Telemetry {
     notices: Notices,
     lines: Notices,
     folders: WrittenFolders,
+    top: Top,
+    connections: Connections,
 }
 
 /// What was left out is said before the audit and the logs are closed.
@@ -129,6 +143,8 @@ impl Telemetry {
             notices: Notices::default(),
             lines: Notices::default(),
             folders: WrittenFolders::default(),
+            top: Top::new(),
+            connections: Connections::default(),
             events,
             registrar,
             since,
@@ -173,6 +189,7 @@ impl Telemetry {
     pub fn take(&self, handles: &Handles, finished: Finished<'_>) {
         self.requests.count(handles, &finished);
         self.events.count_quota(&finished);
+        self.top.ended(&finished);
         if self.audit.is_on() {
             self.refusals.record(&finished, &self.audit);
         }
@@ -246,9 +263,12 @@ impl Telemetry {
         self.edge.connections.inc();
     }
 
-    /// Counts a closed connection.
-    pub fn connection_closed(&self) {
+    /// Counts a closed connection, by its number if its handshake was completed.
+    pub fn connection_closed(&self, number: Option<u64>) {
         self.edge.connections.dec();
+        if let Some(number) = number {
+            self.connections.close(number);
+        }
     }
 
     /// Counts a TLS handshake by its outcome, and the version of TLS, if there is a connection.

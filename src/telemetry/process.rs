@@ -10,7 +10,8 @@ use rustix::process::{Resource, getrlimit};
 use std::fs;
 
 /// The commit of the build, where the environment of the build names it.
-const COMMIT: &str = match option_env!("PORTVAKT_COMMIT") {
+/// The commit that the program was built from, or `not recorded`.
+pub const COMMIT: &str = match option_env!("PORTVAKT_COMMIT") {
     Some(commit) => commit,
     None => "not recorded",
 };

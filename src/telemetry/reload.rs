@@ -59,6 +59,10 @@ impl ReloadMetrics {
 /// Adds the facts of the current configuration.
 pub(super) fn add(facts: &ConfigurationFacts<'_>, to: &mut Families) {
     to.one(&table::CONFIGURATION_SINCE, number(facts.since.unix()));
+    if let Some(shown) = facts.shown {
+        let hashes = (short(&shown.hash), short(&shown.files_hash));
+        to.each(&table::CONFIGURATION_INFO, [(hashes, 1.0)]);
+    }
     to.each(&table::ENVIRONMENT_INFO, [(facts.environment, 1.0)]);
     let observed = [(Proves::Identity, true), (Proves::Other, false)].map(|(proves, identity)| {
         let checks = facts.observed.iter();
@@ -83,6 +87,11 @@ pub(super) fn add(facts: &ConfigurationFacts<'_>, to: &mut Families) {
         (labels, *end)
     });
     to.each(&table::TPP_CERTIFICATE_END, seen);
+}
+
+/// Enough of a hash to tell two configurations apart.
+fn short(hash: &str) -> &str {
+    hash.get(..16).unwrap_or(hash)
 }
 
 fn seconds(at: Timestamp) -> i64 {

@@ -11,6 +11,7 @@ use super::{
 use crate::{
     admission::ObservableCheck,
     clock::Timestamp,
+    config::Shown,
     interface::{
         TppId,
         operations::{Catalogue, Environment, builtin},
@@ -69,6 +70,11 @@ fn series_of_a_busy_gateway() {
         psus: Some(1),
         sessions: Some(1),
     };
+    let shown = Shown {
+        text: String::new(),
+        hash: "0".repeat(64),
+        files_hash: "0".repeat(64),
+    };
     let text = telemetry.metrics(&Scrape {
         now,
         state: Counters {
@@ -86,6 +92,7 @@ fn series_of_a_busy_gateway() {
         configuration: ConfigurationFacts {
             environment: Environment::Sandbox,
             since: now,
+            shown: Some(&shown),
             ends: CertificateUse::ALL.iter().map(|of| (*of, now)).collect(),
             seen: trust.seen(),
             registers: Some(&registers),

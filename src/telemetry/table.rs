@@ -5,10 +5,10 @@
 
 use super::labels::{
     BoundBy, Build, Cache, Commit, Condition, CoreStatus, Cut, Degraded, Direction, Done, Endpoint,
-    Ends, Environment, Failure, Fault, Fetch, Fix, Folder, Group, Handshake, Issuer, Key, LabelSet,
-    Lines, ObservedCheck, Operation, Outcome, Place, Proven, Quota, Reason, Reload, Sca, Serial,
-    Shed, Source, Status, Table, TimedCheck, Tls, ToleratedFault, Tpp, Upgrade, Upstream, Use,
-    Values,
+    Ends, Environment, Failure, Fault, Fetch, Files, Fix, Folder, Group, Handshake, Hash, Issuer,
+    Key, LabelSet, Lines, ObservedCheck, Operation, Outcome, Place, Proven, Quota, Reason, Reload,
+    Sca, Serial, Shed, Source, Status, Table, TimedCheck, Tls, ToleratedFault, Tpp, Upgrade,
+    Upstream, Use, Values,
 };
 use crate::state::Counters;
 use std::marker::PhantomData;
@@ -235,6 +235,8 @@ metrics! {
             "Changed keys of the configuration that need a restart, at the last reload that was taken into use.";
         CONFIGURATION_SINCE = Gauge "portvakt_configuration_timestamp_seconds" []
             "When the configuration in use was taken into use.";
+        CONFIGURATION_INFO = Gauge "portvakt_configuration_info" [Hash, Files]
+            "Always 1: which configuration the file says, also where a key of it needs a restart. No series if the configuration did not come from a file.";
         CHECKS_OBSERVED = Gauge "portvakt_checks_observed" [Proven]
             "Checks that the configuration only observes, for every caller or for one TPP; identity: those that prove the sender.";
         ACCESS_LINES = Counter "portvakt_access_lines_total" [Lines]

@@ -29,3 +29,6 @@ mod program;
 
 /// Who may block TPPs.
 mod operate;
+
+/// What operators look at.
+mod look;

@@ -103,8 +103,9 @@ impl<A: ServerApp + Send + Sync + 'static> PublicListener<A> {
             Ok((stream, address)) if self.shared.overload.serves(Stranger::Connection) => {
                 self.admit(stream, address, shutdown);
             }
-            Ok((stream, _)) => {
+            Ok((stream, address)) => {
                 drop(stream);
+                self.count(&ConnectionPeer::new(address, &self.proxies));
                 // Every task that is ready runs before the next connection, so that a flood of them takes little time; the rest
                 // wait in the kernel.
                 yield_now().await;
@@ -135,9 +136,17 @@ impl<A: ServerApp + Send + Sync + 'static> PublicListener<A> {
         }
     }
 
+    /// Counts a connection of a caller whose address is known: that behind a PROXY header is not yet.
+    fn count(&self, peer: &ConnectionPeer) {
+        if let Some(client) = peer.client() {
+            self.shared.telemetry.connection_from(client.ip());
+        }
+    }
+
     /// Gives a connection its permit and its own task.
     fn admit(&self, stream: TcpStream, address: SocketAddr, shutdown: &ShutdownWatch) {
         let peer = ConnectionPeer::new(address, &self.proxies);
+        self.count(&peer);
         let permit = self.limit.permit();
         let permit = match peer.client() {
             Some(client) => permit.and_then(|permit| permit.of_client(client.ip())),

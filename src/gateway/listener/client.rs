@@ -8,8 +8,8 @@ use super::{
     unsent::{Delivery, UnsentAnswers},
 };
 use crate::{
-    interface::{Reason, chunks::ChunkedBody},
-    telemetry::{CutCause, Subject, TlsVersion},
+    interface::{Reason, TppId, chunks::ChunkedBody},
+    telemetry::{Connected, ConnectionState, CutCause, Subject, TlsVersion},
     trust::{CertificateSlot, ClientChain},
 };
 use http::{HeaderMap, StatusCode};
@@ -18,7 +18,7 @@ use pingora::{
     protocols::{Digest, raw_connect::ProxyDigest},
 };
 use std::{
-    net::{IpAddr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     sync::{
         Arc, OnceLock,
         atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering},
@@ -67,6 +67,35 @@ pub(in crate::gateway) enum HeadFault {
     TooSlow,
 }
 
+/// The digest holds the facts of the connection.
+impl Connected for ProxyDigest {
+    fn state(&self) -> ConnectionState {
+        let Some(client) = ClientConnection::in_digest(self) else {
+            return ConnectionState::Idle;
+        };
+        if client.is_busy() {
+            ConnectionState::UnderWay
+        } else if client.arriving.load(Ordering::Relaxed) {
+            ConnectionState::HeadArrives
+        } else {
+            ConnectionState::Idle
+        }
+    }
+
+    fn requests(&self) -> u32 {
+        ClientConnection::in_digest(self).map_or(0, ClientConnection::requests)
+    }
+
+    fn caller(&self) -> IpAddr {
+        let client = ClientConnection::in_digest(self);
+        client.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), ClientConnection::ip)
+    }
+
+    fn tpp(&self) -> Option<TppId> {
+        ClientConnection::in_digest(self)?.tpp()
+    }
+}
+
 impl ClientConnection {
     /// Creates the facts of a connection with this client certificate and version of TLS.
     pub(super) fn new(
@@ -98,10 +127,15 @@ impl ClientConnection {
         self.origin.ip()
     }
 
+    /// The TPP whose signature has verified on it; `None` for a connection of a proxy, which many share.
+    fn tpp(&self) -> Option<TppId> {
+        self.slot.tpp().filter(|_| !self.origin.is_proxy())
+    }
+
     /// Whose connection it is (FWD-8): the TPP's whose signature has verified on it, but for a connection of a proxy, which many share.
     pub(super) fn subject(&self) -> Subject {
-        let tpp = self.slot.tpp().filter(|_| !self.origin.is_proxy());
-        tpp.map_or_else(|| Subject::network(Some(self.ip())), Subject::Tpp)
+        self.tpp()
+            .map_or_else(|| Subject::network(Some(self.ip())), Subject::Tpp)
     }
 
     /// Wraps the facts for pingora.

@@ -3,12 +3,17 @@
 //! A connection counts from when it is accepted until it is closed, including the handshake. Deliberately not here: the use of a
 //! connection, and the rates of requests (QUO-12).
 
-use crate::{clock::Stopwatch, interface::Reason, network::Network, telemetry::Telemetry};
+use crate::{
+    clock::Stopwatch,
+    interface::Reason,
+    network::Network,
+    telemetry::{Connected, Telemetry},
+};
 use std::{
     collections::HashMap,
     net::IpAddr,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, Weak,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -79,6 +84,7 @@ impl ConnectionLimit {
                 limit: Arc::clone(self),
                 network: None,
                 excess: is_excess.then_some(Reason::Overloaded),
+                number: None,
             }
         })
     }
@@ -134,9 +140,16 @@ pub(super) struct ConnectionPermit {
     /// The network that the connection is counted by; `None` if it is counted only in total.
     network: Option<Network>,
     excess: Option<Reason>,
+    /// The number of the connection, once its handshake is completed.
+    number: Option<u64>,
 }
 
 impl ConnectionPermit {
+    /// Notes the connection as open after its handshake.
+    pub(super) fn connected(&mut self, connection: Weak<dyn Connected>) {
+        self.number = Some(self.limit.telemetry.connected(connection));
+    }
+
     /// Counts the connection by its client's address too, which a proxy may name later. Beyond the limit it becomes an excess
     /// connection. `None` if there are too many of these.
     pub(super) fn of_client(mut self, address: IpAddr) -> Option<Self> {
@@ -184,7 +197,7 @@ impl ConnectionPermit {
 
 impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        self.limit.telemetry.connection_closed();
+        self.limit.telemetry.connection_closed(self.number);
         let counted = if self.is_excess() {
             &self.limit.excess
         } else {

@@ -6,8 +6,8 @@ use serde_json::json;
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 const OPERATE: &str = "fedcba9876543210fedcba9876543210";
 
-/// The statuses of /tpp/block, /tpp/unblock, /tpp/blocks and /psu/read with a token.
-fn statuses(bank: &Bank, token: Option<&str>) -> [u16; 4] {
+/// The statuses of the calls of operators with a token, and of /psu/read.
+fn statuses(bank: &Bank, token: Option<&str>) -> [u16; 8] {
     let header = token.map(|token| format!("Authorization: Bearer {token}\r\n"));
     let header = header.unwrap_or_default();
     let tpp = json!({ "tpp": TPP }).to_string();
@@ -16,6 +16,10 @@ fn statuses(bank: &Bank, token: Option<&str>) -> [u16; 4] {
         post("/tpp/block", block.as_bytes(), &header),
         post("/tpp/unblock", tpp.as_bytes(), &header),
         get("/tpp/blocks", &header),
+        get("/config", &header),
+        get("/connections", &header),
+        get("/top", &header),
+        post("/log", br#"{"level": "configured"}"#, &header),
         post("/psu/read", b"{}", &header),
     ];
     sent.map(|request| bank.send(&request).status)
@@ -31,17 +35,18 @@ fn a_token_of_its_own_opens_blocks_and_nothing_else() {
     // Without the role nobody blocks, whatever is shown.
     let bank = site.start(&format!("{}, token_file: token", free_address().1));
     for token in [None, Some(TOKEN), Some(OPERATE)] {
-        let [block, unblock, list, _] = statuses(&bank, token);
-        assert_eq!([block, unblock, list], [403; 3]);
+        assert_eq!(statuses(&bank, token)[..7], [403; 7]);
     }
     let refused = bank.send(&get("/tpp/blocks", ""));
     fails(&refused, 403, "FORBIDDEN", "role-other");
     bank.stop();
     let tokens = "token_file: token, operate_token_file: operate";
     let bank = site.start(&format!("{}, {tokens}", free_address().1));
-    assert_eq!(statuses(&bank, None), [401; 4]);
-    assert_eq!(statuses(&bank, Some(TOKEN)), [401, 401, 401, 400]);
-    assert_eq!(statuses(&bank, Some(OPERATE)), [200, 200, 200, 401]);
+    assert_eq!(statuses(&bank, None), [401; 8]);
+    let [operate @ .., read] = statuses(&bank, Some(TOKEN));
+    assert_eq!((operate, read), ([401; 7], 400));
+    let [operate @ .., read] = statuses(&bank, Some(OPERATE));
+    assert_eq!((operate, read), ([200; 7], 401));
     bank.stop();
     // A foreign page gets nothing done with a token either.
     let bank = site.start(&format!("{}, {tokens}", free_address().1));
@@ -58,12 +63,13 @@ fn the_owner_of_a_socket_blocks() {
     site.write("token", TOKEN);
     site.write("operate", OPERATE);
     let bank = site.start("socket: control.sock");
-    assert_eq!(statuses(&bank, None)[..3], [200; 3]);
+    assert_eq!(statuses(&bank, None)[..7], [200; 7]);
     bank.stop();
     let bank = site.start("socket: control.sock, token_file: token, operate_token_file: operate");
-    assert_eq!(statuses(&bank, None), [401; 4]);
-    assert_eq!(statuses(&bank, Some(TOKEN))[..3], [200; 3]);
-    assert_eq!(statuses(&bank, Some(OPERATE)), [200, 200, 200, 401]);
+    assert_eq!(statuses(&bank, None), [401; 8]);
+    assert_eq!(statuses(&bank, Some(TOKEN))[..7], [200; 7]);
+    let [operate @ .., read] = statuses(&bank, Some(OPERATE));
+    assert_eq!((operate, read), ([200; 7], 401));
 }
 
 /// A token has the rights of one caller.

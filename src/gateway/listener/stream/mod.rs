@@ -97,8 +97,10 @@ impl ClientStream {
         tls: TlsStream<Socket>,
         client: Arc<ProxyDigest>,
         shared: Arc<Shared>,
-        permit: ConnectionPermit,
+        mut permit: ConnectionPermit,
     ) -> Self {
+        let facts = Arc::downgrade(&client);
+        permit.connected(facts);
         let (socket, session) = tls.get_ref();
         let protocol = match session.alpn_protocol() {
             Some(b"h2") => {
