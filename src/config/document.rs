@@ -14,7 +14,8 @@ use serde_saphyr::localizer::Localizer;
 use serde_saphyr::options::DuplicateKeyPolicy;
 use serde_saphyr::{Error, Location, MessageFormatter, UserMessageFormatter};
 
-use super::fault::{ConfigFault, ConfigFaults, FilePosition, Inspection};
+use super::fault::{ConfigFault, ConfigFaults, FilePosition};
+use super::inspection::Inspection;
 use super::section::Section;
 use super::tree::{Content, Node, STANDS_TWICE};
 

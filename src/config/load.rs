@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::document::Document;
-use super::fault::{ConfigFault, ConfigFaults, FilePosition, Inspection};
+use super::fault::{ConfigFault, ConfigFaults, FilePosition};
+use super::inspection::Inspection;
 use super::settings::Settings;
 use super::{pem, root, writable, written_paths};
 use crate::clock::Clock;

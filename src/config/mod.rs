@@ -9,6 +9,7 @@
 
 // Faults and their positions.
 mod fault;
+mod inspection;
 
 // The file: a tree with positions, and its readers.
 mod address;
@@ -21,6 +22,7 @@ mod secret;
 mod section;
 mod tree;
 mod value;
+mod warning;
 mod writable;
 mod written_paths;
 
@@ -67,7 +69,8 @@ pub use control::{ClientCa, ControlAccess, ControlAddress, ControlTls};
 pub use control_clients::{ClientRoles, ControlRole};
 pub use document::Document;
 pub use endpoints::{ClientAuth, Listener, ListenerLimits};
-pub use fault::{ConfigFault, ConfigFaults, FilePosition, Inspection, Warning};
+pub use fault::{ConfigFault, ConfigFaults, FilePosition};
+pub use inspection::Inspection;
 pub use log::{Log, LogOutput};
 pub(crate) use pem::{certificates as certificates_of, folder as certificates_in};
 pub use proxies::{ClientAddress, Proxies};
@@ -85,3 +88,4 @@ pub use upstreams::{
     Upstreams,
 };
 pub use value::Value;
+pub use warning::Warning;

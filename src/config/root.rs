@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::endpoints::Listener;
-use super::fault::{FilePosition, Inspection};
+use super::fault::FilePosition;
+use super::inspection::Inspection;
 use super::section::Section;
 use super::server_certificates::ServerCertificates;
 use super::settings::{Fixed, ReadFiles, Reloadable, Settings};

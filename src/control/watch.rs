@@ -181,7 +181,7 @@ pub(super) async fn metrics(
             degraded: degradations(&context)
                 .map(|(cause, fault)| (cause, fault.is_some()))
                 .to_vec(),
-            configuration: in_use.facts(),
+            configuration: in_use.facts(context.clock.now()),
         })
     });
     let rendered = rendered.await;

@@ -11,13 +11,15 @@ use super::{
 use crate::{
     audit::AuditFault,
     clock::Timestamp,
-    config::{AuditSettings, Fixed, Log, Settings},
+    config::{AuditSettings, Fixed, Log, LogOutput, Settings},
     control,
+    expiring::{Expiring, Finding},
+    in_use::seals_finding,
     private_file::{self, FileFault},
     sca::{KeyFault, ScaSettings},
     signing::{AssertionKeyFault, AssertionSettings},
     state::{StateSettings, StateStore},
-    telemetry::try_log,
+    telemetry::{WrittenFolders, try_log},
     trust::Revocation,
     upstreams,
 };
@@ -77,6 +79,9 @@ impl Checked {
             .filter_map(|warning| Some(warning.at(now)?.to_string()))
             .collect();
         warnings.extend(open_state(&fixed.state));
+        let full = written_folders(&settings).findings();
+        let full = full.into_iter().chain(used_keys(&reloadable.sca));
+        warnings.extend(full.map(|finding| finding.text));
         warnings.extend(upstreams::unresolved(&reloadable.upstreams));
         let revocation = reloadable.snapshot.trust.revocation();
         warnings.extend(revocation.and_then(|revocation| try_copies(revocation)));
@@ -172,6 +177,39 @@ fn open_state(state: &StateSettings) -> Option<String> {
             "state.file: the mode {mode:04o} of {path} grants access to other users; set it to 0600"
         )
     })
+}
+
+/// The keys of SCA links that have sealed many tokens.
+fn used_keys(sca: &ScaSettings) -> Vec<Finding> {
+    let counts = sca.sealed().into_iter();
+    counts
+        .filter_map(|(key, count)| seals_finding(&key, count))
+        .collect()
+}
+
+/// The folders that the gateway writes to. A state in PostgreSQL has its disk elsewhere.
+pub(super) fn written_folders(settings: &Settings) -> WrittenFolders {
+    let Settings { fixed, reloadable } = settings;
+    let mut folders = WrittenFolders::default();
+    if fixed.state.postgres.is_none() {
+        let state = private_file::folder_of(&fixed.state.file);
+        folders = folders.with(Expiring::StateDisk, state);
+    }
+    if let Some(audit) = &fixed.audit {
+        folders = folders.with(Expiring::AuditDisk, &audit.folder);
+    }
+    let log = &fixed.log;
+    let access = log.access.then_some(&log.access_output);
+    for output in access.into_iter().chain([&log.events_output]) {
+        if let LogOutput::File(path) = output {
+            folders = folders.with(Expiring::LogsDisk, private_file::folder_of(path));
+        }
+    }
+    let revocation = reloadable.snapshot.trust.revocation();
+    match revocation.and_then(|revocation| revocation.copies()) {
+        Some(copies) => folders.with(Expiring::CopiesDisk, copies),
+        None => folders,
+    }
 }
 
 /// Without copies the gateway works, but it judges nobody after a restart until it has fetched anew.

@@ -1,7 +1,7 @@
 //! Starts and runs the gateway's server.
 
 use super::{
-    checked::{Checked, Ports},
+    checked::{Checked, Ports, written_folders},
     control_service::{ControlRun, ControlService},
     drain::{BySignal, CONTROL_WITHIN, Drain, Drained},
     error_body::Origin,
@@ -16,11 +16,10 @@ use crate::{
     admission::Snapshot,
     audit::{self, Audit, Kind},
     clock::Clock,
-    config::{Fixed, Listener, LogOutput, Settings, Shutdown},
+    config::{Fixed, Listener, Settings, Shutdown},
     control::{self, ControlContext, ControlSignals, Readiness, Reload},
     in_use::{Current, InUse},
     interface::operations::Environment,
-    private_file,
     sca::{Links, ScaSettings},
     signing::{AssertionSettings, AssertionSigner},
     state::StateStore,
@@ -139,10 +138,12 @@ pub(super) fn prepare(
     mut inherited: Inherited,
     signals: Option<ControlSignals>,
 ) -> Result<Prepared, StartFault> {
-    let Settings { fixed, reloadable } = checked.into_settings();
+    let settings = checked.into_settings();
+    let folders = written_folders(&settings);
+    let Settings { fixed, reloadable } = settings;
     let (socket, bound, sockets) = bind(&fixed, &mut inherited)?;
     let source = reloadable.files.source.clone();
-    let telemetry = Arc::new(telemetry(&fixed, source.as_deref(), &clock)?);
+    let telemetry = Arc::new(telemetry(&fixed, source.as_deref(), folders, &clock)?);
     let links = links(&reloadable.sca, fixed.environment, &clock)?;
     let store = Arc::new(StateStore::open(&fixed.state).map_err(StartFault::State)?);
     let assertion_signer = assertion_signer(fixed.assertion.as_ref(), &fixed.system)?;
@@ -271,7 +272,12 @@ fn start_checks(snapshot: &Snapshot, clock: &Clock) -> Result<(), StartFault> {
 }
 
 /// Opens the access log and the audit, where they are on. The audit has the start, and the hash of the configuration.
-fn telemetry(fixed: &Fixed, source: Option<&Path>, clock: &Clock) -> Result<Telemetry, StartFault> {
+fn telemetry(
+    fixed: &Fixed,
+    source: Option<&Path>,
+    folders: WrittenFolders,
+    clock: &Clock,
+) -> Result<Telemetry, StartFault> {
     let log = &fixed.log;
     let access = log
         .access
@@ -287,26 +293,7 @@ fn telemetry(fixed: &Fixed, source: Option<&Path>, clock: &Clock) -> Result<Tele
         .with_some("configuration", source.and_then(reload::file_hash));
     audit.record(started);
     let telemetry = Telemetry::new(access).with_audit(audit);
-    Ok(telemetry.with_folders(written_folders(fixed)))
-}
-
-/// The folders that grow with traffic. A state in PostgreSQL has its disk elsewhere.
-fn written_folders(fixed: &Fixed) -> WrittenFolders {
-    let mut folders = WrittenFolders::default();
-    if fixed.state.postgres.is_none() {
-        folders = folders.with("state", private_file::folder_of(&fixed.state.file));
-    }
-    if let Some(audit) = &fixed.audit {
-        folders = folders.with("audit", &audit.folder);
-    }
-    let log = &fixed.log;
-    let access = log.access.then_some(&log.access_output);
-    for output in access.into_iter().chain([&log.events_output]) {
-        if let LogOutput::File(path) = output {
-            folders = folders.with("logs", private_file::folder_of(path));
-        }
-    }
-    folders
+    Ok(telemetry.with_folders(folders))
 }
 
 /// The sockets of both listeners. pingora would end the process if it could not listen.

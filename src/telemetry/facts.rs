@@ -4,6 +4,7 @@ use super::subject::Subject;
 use crate::{
     admission::{ObservableCheck, Outcome, Record},
     clock::{LogTime, Timestamp},
+    expiring::{Expiring, Finding},
     interface::{
         headers::{RequestId, trace::TraceContext},
         operations::Environment,
@@ -11,7 +12,11 @@ use crate::{
     state::Counters,
     trust::{Registers, Revocation, VerifiedCertificates},
 };
-use std::{collections::BTreeSet, net::IpAddr, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+    time::Duration,
+};
 use uuid::Uuid;
 
 /// A request that has ended.
@@ -105,8 +110,10 @@ pub struct ConfigurationFacts<'a> {
     pub environment: Environment,
     /// When the configuration was taken into use.
     pub since: Timestamp,
-    /// Ends of validity: of each kind of certificate, the one that ends first.
-    pub ends: Vec<(&'static str, Timestamp)>,
+    /// When the first of each kind ends, of what the configuration's files hold.
+    pub ends: BTreeMap<Expiring, Timestamp>,
+    /// What has ended or is full, or is soon; without disks.
+    pub findings: Vec<Finding>,
     /// The certificates of TPPs by which a signature has verified.
     pub seen: VerifiedCertificates,
     /// The registers; `None` if they are not checked.

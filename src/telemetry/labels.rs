@@ -5,6 +5,7 @@
 use super::values::{CutCause, FailureKind};
 use crate::{
     admission::{ObservableCheck, Stage},
+    expiring::Expiring,
     interface::headers::accept_fix,
     trust::{CertificateSource, Tolerated, revocation::Counters as RevocationCounters},
 };
@@ -97,10 +98,11 @@ labels! {
     PLACE = "place" AtFirstUse(|| vec!["location", "content-location", "link", "other", "body"]);
     DONE = "done" AtFirstUse(|| vec!["made-relative", "removed", "passed"]);
     CACHE = "cache" Closed(|| CertificateSource::ALL.iter().map(|source| source.name()).collect());
-    ENDS = "of" AtFirstUse(|| vec![
-        "listener", "listener_ocsp", "response_signing", "control", "control_ca", "upstream", "upstream_ca",
-        "anchor", "intermediate", "client_anchor",
-    ]);
+    ENDS = "of" AtFirstUse(|| {
+        let kinds = Expiring::ALL.iter().filter(|kind| kind.is_certificate());
+        kinds.map(|kind| kind.name()).collect()
+    });
+    EXPIRING_KIND = "of" Closed(|| Expiring::ALL.iter().map(|kind| kind.name()).collect());
     SERIAL = "serial" Bounded("the serial number in hexadecimal");
     FETCH = "result" Closed(|| RevocationCounters::RESULTS.to_vec());
     ISSUER = "issuer" Bounded("the name of the CA");
@@ -115,7 +117,7 @@ labels! {
     RELOAD = "result" Closed(|| vec!["taken", "refused"]);
     UPGRADE = "result" Closed(|| vec!["taken_over", "failed"]);
     LINES = "result" Closed(|| vec!["written", "dropped", "failed"]);
-    FOLDER = "folder" AtFirstUse(|| vec!["state", "audit", "logs"]);
+    FOLDER = "folder" AtFirstUse(|| vec!["state", "audit", "logs", "copies"]);
     BUILD = "version" Bounded("the version of the program");
     COMMIT = "commit" Bounded("the commit, or `not recorded`");
     ENVIRONMENT = "environment" AtFirstUse(|| vec!["sandbox", "production"]);

@@ -37,6 +37,7 @@ mod requests;
 
 // Metrics that a scrape reads.
 mod disks;
+mod expiring;
 mod logs;
 mod process;
 mod registers;
@@ -70,6 +71,7 @@ pub use values::{CutCause, FailureKind};
 use crate::{
     audit::{Audit, AuditEvent},
     clock::{Clock, Timestamp},
+    expiring::Finding,
     interface::{Reason, operations::Catalogue},
 };
 use audited::RefusalRecords;
@@ -143,6 +145,11 @@ impl Telemetry {
     pub fn with_folders(mut self, folders: WrittenFolders) -> Self {
         self.folders = folders;
         self
+    }
+
+    /// The disks that are full, or nearly.
+    pub fn full_disks(&self) -> Vec<Finding> {
+        self.folders.findings()
     }
 
     /// The audit.
@@ -366,6 +373,8 @@ impl Telemetry {
         seals::add(&configuration.seals, &mut families);
         upstreams::add(&configuration.endpoints, &mut families);
         disks::add(&self.folders, &mut families);
+        let disks = self.folders.findings();
+        expiring::add(configuration.findings.iter().chain(&disks), &mut families);
         process::add(self.since, not_ready, degraded, &mut families);
         families.text()
     }

@@ -72,7 +72,8 @@ pub(super) fn add(facts: &ConfigurationFacts<'_>, to: &mut Families) {
     let ends = facts
         .ends
         .iter()
-        .map(|(of, end)| ([*of], number(end.unix())));
+        .filter(|(of, _)| of.is_certificate())
+        .map(|(of, end)| ([of.name()], number(end.unix())));
     to.each(&table::CERTIFICATE_END, ends);
     let cached = u64::try_from(facts.seen.count()).unwrap_or(u64::MAX);
     to.one(&table::CERTIFICATES_CACHED, number(cached));

@@ -20,9 +20,7 @@ pub(super) fn add(revocation: &Revocation, to: &mut Families) {
         &table::REVOCATION_MAX_OVERDUE,
         revocation.stale().as_secs_f64(),
     );
-    let lists = counters.lists();
-    let lists = lists
-        .iter()
-        .map(|((issuer, from), next)| ([issuer, from], number(next.unix())));
+    let lists = revocation.lists().into_iter();
+    let lists = lists.map(|((issuer, from), next)| ([issuer, from], number(next.unix())));
     to.each(&table::CRL_NEXT_UPDATE, lists);
 }

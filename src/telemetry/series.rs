@@ -1,13 +1,10 @@
 //! The number of series of a busy gateway.
 
-use super::{
-    ConfigurationFacts, EndpointFacts, Scrape, Telemetry,
-    labels::{ENDS, Values},
-    upstreams::SHOWN,
-};
+use super::{ConfigurationFacts, EndpointFacts, Scrape, Telemetry, upstreams::SHOWN};
 use crate::{
     admission::ObservableCheck,
     clock::Timestamp,
+    expiring::Expiring,
     interface::{
         TppId,
         operations::{Catalogue, Environment, builtin},
@@ -66,9 +63,6 @@ fn series_of_a_busy_gateway() {
         psus: Some(1),
         sessions: Some(1),
     };
-    let Values::AtFirstUse(ends) = ENDS.values else {
-        panic!("the kinds of certificates are a closed set");
-    };
     let text = telemetry.metrics(&Scrape {
         now,
         state: Counters {
@@ -84,7 +78,8 @@ fn series_of_a_busy_gateway() {
         configuration: ConfigurationFacts {
             environment: Environment::Sandbox,
             since: now,
-            ends: ends().into_iter().map(|of| (of, now)).collect(),
+            ends: Expiring::ALL.iter().map(|of| (*of, now)).collect(),
+            findings: Vec::new(),
             seen: trust.seen(),
             registers: Some(&registers),
             revocation: Some(&revocation),
