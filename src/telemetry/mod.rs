@@ -218,12 +218,16 @@ impl Telemetry {
         }
     }
 
-    /// Opens the files of the logs by their names again, after a tool has moved them.
-    pub fn reopen_logs(&self) {
-        if let Some(access) = &self.access {
-            access.reopen();
-        }
-        event_log::reopen();
+    /// Opens the files of the logs by their names again, after a tool has moved them. Waits for each writer, at most [`LAST_WITHIN`].
+    /// Returns the logs that were not opened, with the reason.
+    pub fn reopen_logs(&self) -> Vec<(&'static str, String)> {
+        let access = self.access.as_ref();
+        let access = access.map_or(Ok(()), |access| access.reopen(LAST_WITHIN));
+        let events = event_log::reopen(LAST_WITHIN);
+        let all = [("access log", access), ("event log", events)];
+        all.into_iter()
+            .filter_map(|(log, reopened)| Some((log, reopened.err()?)))
+            .collect()
     }
 
     /// Why the last lines of the access log, and of the log of events, could not be written.
