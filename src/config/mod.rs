@@ -20,6 +20,7 @@ mod expected;
 mod nested;
 mod secret;
 mod section;
+mod syntax;
 mod tree;
 mod value;
 mod warning;

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use openssl::x509::X509;
+use openssl::{nid::Nid, x509::X509};
 
 use super::identity::warn_of_all;
 use super::inspection::Inspection;
@@ -89,6 +89,22 @@ pub(super) fn client_anchors(listener: &mut Section<'_>, base: &Path) -> Option<
     folder(&value, base, Expiring::ClientAnchor)
 }
 
+/// The names of CAs whose keys lie beside their certificates: that of docs/operations.md, and those of the development PKI (the demo).
+const TRIAL: [&str; 3] = [
+    "Trial CA",
+    "Portvakt Development Root",
+    "Portvakt Prøve-CA G1",
+];
+
+fn is_trial(certificate: &X509) -> bool {
+    common_name(certificate).is_some_and(|name| TRIAL.contains(&name.as_str()))
+}
+
+fn common_name(certificate: &X509) -> Option<String> {
+    let mut names = certificate.subject_name().entries_by_nid(Nid::COMMONNAME);
+    names.next()?.data().to_string().ok()
+}
+
 /// Reads the certificates of the folder that a key names. One of anchors must hold a certificate.
 fn folder(value: &Value<'_>, base: &Path, of: Expiring) -> Option<Folder> {
     let path = value.path(base)?;
@@ -101,6 +117,13 @@ fn folder(value: &Value<'_>, base: &Path, of: Expiring) -> Option<Folder> {
     }
     for fault in faults {
         value.fault(fault);
+    }
+    for certificate in found.iter().filter(|one| is_trial(one)) {
+        let name = common_name(certificate).unwrap_or_default();
+        value.weakens(format!(
+            "{} holds \"{name}\", a CA for trials: whoever has its key can act as any TPP; remove it",
+            path.display()
+        ));
     }
     let consequence = match of.stops_requests() {
         true => ": every certificate that needs them is refused",

@@ -5,7 +5,7 @@
 //! not here: the configuration file and the files that it names, which `config` reads.
 
 use super::{
-    descriptors, sizing,
+    descriptors, memory_limit, sizing,
     start_fault::{StartFault, StartFaults},
 };
 use crate::{
@@ -82,6 +82,7 @@ impl Checked {
         let full = written_folders(&settings).findings();
         let full = full.into_iter().chain(used_keys(&reloadable.sca));
         warnings.extend(full.map(|finding| finding.text));
+        warnings.extend(sizing::beyond(&settings, memory_limit::limit()));
         warnings.extend(upstreams::unresolved(&reloadable.upstreams));
         let revocation = reloadable.snapshot.trust.revocation();
         warnings.extend(revocation.and_then(|revocation| try_copies(revocation)));
