@@ -20,6 +20,7 @@ use crate::{
         openapi::page::{self, Document},
     },
     sca::{Links, MOST_SEALS, SEALS_ALERT},
+    signing::AssertionSigner,
     telemetry::{ConfigurationFacts, EndpointFacts, Handles, Telemetry},
     trust::Revocation,
     upstreams::Upstreams,
@@ -40,6 +41,8 @@ pub struct InUse {
     pub upstreams: Arc<Upstreams>,
     /// The SCA links, and the tokens of pending SCA.
     pub links: Arc<Links>,
+    /// Signs assertions for the core, and has the public keys that the control listener shows (FWD-1); `None` without assertions.
+    pub assertion_signer: Option<Arc<AssertionSigner>>,
     /// The metrics of the operations in the snapshot's catalogue.
     pub handles: Handles,
     /// The certificates of the public listener, and their keys.
@@ -67,11 +70,12 @@ impl Present for Current {
 }
 
 impl InUse {
-    /// Builds the current configuration from `settings`. `links` and `upstreams` must be those of `settings`.
+    /// Builds the current configuration from `settings`. `links`, `assertion_signer` and `upstreams` must be those of `settings`.
     pub fn new(
         fixed: &Fixed,
         settings: Reloadable,
         links: Links,
+        assertion_signer: Option<AssertionSigner>,
         upstreams: Arc<Upstreams>,
         telemetry: &Telemetry,
         now: Timestamp,
@@ -85,6 +89,7 @@ impl InUse {
             control,
             upstreams: _,
             sca: _,
+            assertion: _,
             snapshot,
             trust: _,
             operations: _,
@@ -96,6 +101,7 @@ impl InUse {
             snapshot,
             upstreams,
             links: Arc::new(links),
+            assertion_signer: assertion_signer.map(Arc::new),
             certificates,
             ticket_keys,
             control,

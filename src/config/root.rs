@@ -75,7 +75,6 @@ pub(super) fn read(
             system: system.unwrap_or("portvakt").to_owned(),
             listener: listener?,
             control,
-            assertion,
             response_signing,
             state,
             shutdown,
@@ -89,6 +88,7 @@ pub(super) fn read(
             control: access,
             upstreams: upstreams?,
             sca: sca?,
+            assertion,
             snapshot: Snapshot {
                 policy,
                 catalogue,

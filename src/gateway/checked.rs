@@ -73,7 +73,7 @@ impl Checked {
         if let Err(fault) = StateStore::try_open(&fixed.state) {
             faults.push(StartFault::State(fault));
         }
-        faults.extend(fixed.assertion.as_ref().and_then(try_assertion_key));
+        faults.extend(reloadable.assertion.as_ref().and_then(try_assertion_key));
         let warnings = reloadable.warnings.iter();
         let mut warnings: Vec<_> = warnings
             .filter_map(|warning| Some(warning.at(now)?.to_string()))

@@ -91,6 +91,12 @@ impl Reloader {
                 let file = settings.sca.token_keys.display();
                 vec![format!("{file}: {fault}")]
             })?;
+        let assertion_signer = settings
+            .assertion
+            .as_ref()
+            .map(|assertion| assertion.signer_again(&self.fixed.system))
+            .transpose()
+            .map_err(|(path, fault)| vec![format!("{}: {fault}", path.display())])?;
         settings.snapshot = keep_counts(&before.snapshot, settings.snapshot);
         let trust = &settings.snapshot.trust;
         trust.keep_those_of(&before.snapshot.trust, now);
@@ -105,6 +111,7 @@ impl Reloader {
             &self.fixed,
             settings,
             links,
+            assertion_signer,
             upstreams,
             &self.telemetry,
             now,

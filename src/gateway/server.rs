@@ -146,21 +146,23 @@ pub(super) fn prepare(
     let telemetry = Arc::new(telemetry(&fixed, source.as_deref(), folders, &clock)?);
     let links = links(&reloadable.sca, fixed.environment, &clock)?;
     let store = Arc::new(StateStore::open(&fixed.state).map_err(StartFault::State)?);
-    let assertion_signer = assertion_signer(fixed.assertion.as_ref(), &fixed.system)?;
+    let signer = assertion_signer(reloadable.assertion.as_ref(), &fixed.system)?;
     let mut server = server(fixed.listener.threads);
     start_checks(&reloadable.snapshot, &clock)?;
     let upkeep = Upkeep::start(&telemetry).map_err(StartFault::Upstreams)?;
     let core = reloadable.upstreams.longest();
     let upstreams = Upstreams::start(reloadable.upstreams.clone(), None, &upkeep);
     let now = clock.now();
-    let in_use = InUse::new(&fixed, reloadable, links, upstreams, &telemetry, now);
+    let in_use = InUse::new(
+        &fixed, reloadable, links, signer, upstreams, &telemetry, now,
+    );
     let current = Arc::new(Current::from_pointee(in_use));
     let gate = Gate::new(
         Arc::clone(&current),
         Arc::clone(&store),
         clock.clone(),
         Arc::clone(&telemetry),
-        gate_settings(&fixed, assertion_signer.clone()),
+        gate_settings(&fixed),
     );
     let drain = Drain::new(Arc::clone(gate.underway()), &fixed, core);
     let accepting = Arc::new(AtomicBool::new(false));
@@ -177,7 +179,6 @@ pub(super) fn prepare(
     });
     let context = Arc::new(ControlContext {
         system,
-        assertion_signer,
         current,
         store,
         clock,
@@ -224,7 +225,7 @@ fn links(sca: &ScaSettings, environment: Environment, clock: &Clock) -> Result<L
         .map_err(|fault| StartFault::TokenKeys(sca.token_keys.clone(), fault))
 }
 
-fn gate_settings(fixed: &Fixed, assertion_signer: Option<Arc<AssertionSigner>>) -> GateSettings {
+fn gate_settings(fixed: &Fixed) -> GateSettings {
     GateSettings {
         origin: Origin {
             system: fixed.system.clone(),
@@ -234,7 +235,6 @@ fn gate_settings(fixed: &Fixed, assertion_signer: Option<Arc<AssertionSigner>>) 
         body_timeout: fixed.listener.body_timeout,
         hsts: fixed.listener.hsts,
         limits: fixed.listener.limits.clone(),
-        assertion_signer,
         response_signing: fixed.response_signing.clone(),
     }
 }
@@ -243,8 +243,8 @@ fn gate_settings(fixed: &Fixed, assertion_signer: Option<Arc<AssertionSigner>>) 
 fn assertion_signer(
     settings: Option<&AssertionSettings>,
     system: &str,
-) -> Result<Option<Arc<AssertionSigner>>, StartFault> {
-    let signer = settings.map(|settings| settings.signer(system).map(Arc::new));
+) -> Result<Option<AssertionSigner>, StartFault> {
+    let signer = settings.map(|settings| settings.signer(system));
     signer
         .transpose()
         .map_err(|(path, fault)| StartFault::AssertionKey(path, fault))
