@@ -11,18 +11,23 @@ use crate::{
         standing::{Listed, Present, Question},
     },
     clock::Timestamp,
-    config::{ControlAccess, Fixed, ReadFiles, Reloadable, ServerCertificates, TicketKeys},
+    config::{
+        ControlAccess, Fixed, ReadFiles, Reloadable, ServerCertificates, TicketKeys, Warning,
+    },
+    expiring::{Expiring, Finding, Level},
     interface::{
         Refusal,
         openapi::page::{self, Document},
     },
-    sca::Links,
-    telemetry::{CertificateUse, ConfigurationFacts, EndpointFacts, Handles, Telemetry},
+    sca::{Links, MOST_SEALS, SEALS_ALERT},
+    signing::AssertionSigner,
+    telemetry::{ConfigurationFacts, EndpointFacts, Handles, Telemetry},
+    trust::Revocation,
     upstreams::Upstreams,
 };
 use arc_swap::ArcSwap;
 use serde_json::Value;
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 /// The current configuration; replaced on reload.
 pub type Current = ArcSwap<InUse>;
@@ -36,6 +41,8 @@ pub struct InUse {
     pub upstreams: Arc<Upstreams>,
     /// The SCA links, and the tokens of pending SCA.
     pub links: Arc<Links>,
+    /// Signs assertions for the core, and has the public keys that the control listener shows (FWD-1); `None` without assertions.
+    pub assertion_signer: Option<Arc<AssertionSigner>>,
     /// The metrics of the operations in the snapshot's catalogue.
     pub handles: Handles,
     /// The certificates of the public listener, and their keys.
@@ -50,8 +57,8 @@ pub struct InUse {
     pub documents: Vec<Document>,
     /// The files that the configuration was read from.
     pub files: ReadFiles,
-    /// When the certificate that signs answers ends; `None` if answers are not signed. Only a restart changes it.
-    pub answer_signer_end: Option<Timestamp>,
+    /// The conditions of the configuration that the operator should change, now or at some time.
+    pub warnings: Vec<Warning>,
     /// The time at which the configuration was taken into use.
     pub since: Timestamp,
     /// The keys whose values in the file are not those of the process: they need a restart.
@@ -65,17 +72,17 @@ impl Present for Current {
 }
 
 impl InUse {
-    /// Builds the current configuration from `settings`. `links` and `upstreams` must be those of `settings`.
+    /// Builds the current configuration from `settings`. `links`, `assertion_signer` and `upstreams` must be those of `settings`.
     pub fn new(
         fixed: &Fixed,
         settings: Reloadable,
         links: Links,
+        assertion_signer: Option<AssertionSigner>,
         upstreams: Arc<Upstreams>,
         telemetry: &Telemetry,
         now: Timestamp,
     ) -> Self {
         let openapi = settings.openapi(fixed);
-        let signing = fixed.response_signing.as_ref();
         warn_of_observed(&settings.snapshot.policy.enforcement);
         // Destructured without `..`: each new reloadable setting must be used or ignored here explicitly.
         let Reloadable {
@@ -84,10 +91,11 @@ impl InUse {
             control,
             upstreams: _,
             sca: _,
+            assertion: _,
             snapshot,
             trust: _,
             operations: _,
-            warnings: _,
+            warnings,
             files,
         } = settings;
         Self {
@@ -95,6 +103,7 @@ impl InUse {
             snapshot,
             upstreams,
             links: Arc::new(links),
+            assertion_signer: assertion_signer.map(Arc::new),
             certificates,
             ticket_keys,
             control,
@@ -104,20 +113,21 @@ impl InUse {
             },
             openapi,
             files,
-            answer_signer_end: signing.and_then(|signing| signing.signer.end()),
+            warnings,
             since: now,
             needs_restart: Vec::new(),
         }
     }
 
     /// The facts of this configuration that metrics show.
-    pub fn facts(&self) -> ConfigurationFacts<'_> {
+    pub fn facts(&self, now: Timestamp) -> ConfigurationFacts<'_> {
         let trust = &self.snapshot.trust;
         ConfigurationFacts {
             environment: self.snapshot.policy.environment,
             since: self.since,
             shown: self.files.shown.as_ref(),
             ends: self.ends(),
+            findings: self.findings(now),
             seen: trust.seen(),
             registers: self.snapshot.registers.as_deref(),
             revocation: trust.revocation().map(Arc::as_ref),
@@ -128,31 +138,25 @@ impl InUse {
         }
     }
 
-    /// The end of the certificate of each kind that ends first.
-    fn ends(&self) -> Vec<(CertificateUse, Timestamp)> {
-        let tls = self.control.tls.as_ref();
-        let [control, control_ca] = tls.map_or([None; 2], |tls| tls.ends);
-        let groups = self.upstreams.groups().iter();
-        let upstream = groups.filter_map(|group| Some(group.settings().tls.as_ref()?.ends));
-        let upstream: Vec<_> = upstream.collect();
-        let first = |of: fn(&[Option<Timestamp>; 2]) -> Option<Timestamp>| {
-            upstream.iter().filter_map(of).min()
-        };
-        let [anchor, intermediate, client_anchor] = self.snapshot.trust.ends();
-        let all = [
-            (CertificateUse::Anchor, anchor),
-            (CertificateUse::Intermediate, intermediate),
-            (CertificateUse::ClientAnchor, client_anchor),
-            (CertificateUse::Listener, self.certificates.end()),
-            (CertificateUse::ListenerOcsp, self.certificates.ocsp_end()),
-            (CertificateUse::ResponseSigning, self.answer_signer_end),
-            (CertificateUse::Control, control),
-            (CertificateUse::ControlCa, control_ca),
-            (CertificateUse::Upstream, first(|[own, _]| *own)),
-            (CertificateUse::UpstreamCa, first(|[_, ca]| *ca)),
-        ];
-        let all = all.into_iter();
-        all.filter_map(|(of, end)| Some((of, end?))).collect()
+    /// When the first of each kind ends.
+    fn ends(&self) -> BTreeMap<Expiring, Timestamp> {
+        let mut ends = BTreeMap::new();
+        for (of, end) in self.warnings.iter().filter_map(Warning::end) {
+            let first = ends.entry(of).or_insert(end);
+            *first = end.min(*first);
+        }
+        ends
+    }
+
+    /// What has ended or is full, or is soon, of all that this configuration uses; disks are not part of it.
+    pub fn findings(&self, now: Timestamp) -> Vec<Finding> {
+        let files = self.warnings.iter();
+        let files = files.filter_map(|warning| warning.finding(now));
+        let keys = self.links.sealed();
+        let keys = keys.filter_map(|(key, count)| seals_finding(&key, count));
+        let revocation = self.snapshot.trust.revocation();
+        let revocation = revocation.and_then(|revocation| revocation_finding(revocation, now));
+        files.chain(keys).chain(revocation).collect()
     }
 
     fn endpoints(&self) -> Vec<EndpointFacts> {
@@ -168,6 +172,45 @@ impl InUse {
         });
         facts.collect()
     }
+}
+
+/// A key of SCA links that has sealed many tokens, or as many as it may.
+pub fn seals_finding(key: &str, count: u64) -> Option<Finding> {
+    let (level, text) = match count {
+        MOST_SEALS.. => (Level::Over, "2^32 tokens and seals no more: no SCA begins"),
+        SEALS_ALERT.. => (Level::Soon, "2^31 of at most 2^32 tokens"),
+        _ => return None,
+    };
+    let text =
+        format!("sca.token_keys: the key {key} has sealed {text}; run \"portvakt sca rotate-key\"");
+    Some(Finding {
+        of: Expiring::TokenKey,
+        level,
+        text,
+    })
+}
+
+/// Requests that are refused because no source tells whether a certificate is revoked, or answers that nobody renews.
+fn revocation_finding(revocation: &Revocation, now: Timestamp) -> Option<Finding> {
+    let late = revocation.late().map(|(count, first)| {
+        format!(
+            "{count} OCSP answers and CRLs are not renewed, the first is to be replaced by {first}"
+        )
+    });
+    let (level, text) = match (revocation.refuses(now), late) {
+        (false, None) => return None,
+        (false, Some(late)) => (Level::Soon, late),
+        (true, late) => {
+            let text = "requests are refused with 503, because no source tells whether their certificates are revoked";
+            let late = late.map(|late| format!("{text}; {late}"));
+            (Level::Over, late.unwrap_or_else(|| text.to_owned()))
+        }
+    };
+    Some(Finding {
+        of: Expiring::Revocation,
+        level,
+        text: format!("revocation: {text}"),
+    })
 }
 
 /// Warns of checks that are only observed (FWD-6): nobody forgets them after a start or a reload.
@@ -186,4 +229,31 @@ fn warn_of_observed(enforcement: &Enforcement) {
     };
     let (identity, others) = (names(true), names(false));
     tracing::warn!(%identity, %others, "these checks are only observed: requests that fail them reach the core");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trust::revocation::RevocationSettings;
+
+    #[test]
+    fn a_key_is_rotated_before_it_is_used_up() {
+        let level = |count| seals_finding("0000000a", count).map(|finding| finding.level);
+        assert_eq!(level(SEALS_ALERT - 1), None);
+        assert_eq!(level(SEALS_ALERT), Some(Level::Soon));
+        assert_eq!(level(MOST_SEALS), Some(Level::Over));
+    }
+
+    #[test]
+    fn refusals_by_an_unknown_status_are_found_for_minutes() {
+        let revocation = Revocation::new(RevocationSettings::default()).unwrap();
+        let at = |seconds| {
+            let found = revocation_finding(&revocation, Timestamp::from_unix(seconds));
+            found.map(|finding| finding.level)
+        };
+        assert_eq!(at(1_000), None);
+        revocation.refuse(Timestamp::from_unix(1_000));
+        assert_eq!([1_000, 1_299].map(at), [Some(Level::Over); 2]);
+        assert_eq!(at(1_300), None);
+    }
 }

@@ -30,6 +30,9 @@ pub mod signing;
 // The pipeline: one file per check, and evidence types that only a check can construct.
 pub mod admission;
 
+// What ends or fills: the one list behind warnings, the log's line a day, metrics and alerts.
+pub mod expiring;
+
 // The configuration file, its faults, and the objects built from it.
 pub mod config;
 

@@ -60,6 +60,7 @@ pub(super) async fn judge(
                 Ok(Unrevoked { known: false })
             }
             WhenUnknown::Closed => {
+                revocation.refuse(now);
                 let text =
                     format!("no source says whether the certificate at depth {depth} is revoked");
                 Err(Refusal::new(Reason::RevocationUnavailable).for_operator(text))

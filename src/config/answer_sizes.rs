@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::fault::{FilePosition, Inspection};
+use super::fault::FilePosition;
+use super::inspection::Inspection;
 use super::section::Section;
 use super::value::Value;
 use crate::interface::operations::Catalogue;

@@ -16,12 +16,12 @@ use sha2::{Digest, Sha256};
 use super::authority::Authority;
 use super::control_clients::ClientRoles;
 use super::endpoints::meet;
-use super::identity::{first_end, first_of, identity, warn_of_all};
+use super::identity::{identity, warn_of_all};
 use super::pem;
 use super::secret::Secret;
 use super::section::Section;
 use super::value::Value;
-use crate::clock::Timestamp;
+use crate::expiring::Expiring;
 use crate::interface::operations::Environment;
 
 /// The fewest characters of a bearer token: 16 random bytes in hexadecimal.
@@ -62,8 +62,6 @@ pub struct ControlTls {
     pub client_ca: Option<ClientCa>,
     /// The roles of client certificates; `None` if each has all of them.
     pub clients: Option<ClientRoles>,
-    /// When the listener's certificate ends, and the first of the CAs of callers.
-    pub ends: [Option<Timestamp>; 2],
 }
 
 /// Identifies the CAs of `control.client_ca`, to compare two configurations: SHA-256 of their certificates.
@@ -313,7 +311,7 @@ fn is_token(text: &str) -> bool {
 
 /// TLS with the listener's certificate, and with the callers' CAs if `client_ca` is set. `None` only after a fault.
 fn tls(section: &mut Section<'_>, base: &Path) -> Option<ControlTls> {
-    let identity = identity(section, base);
+    let identity = identity(section, base, Expiring::Control);
     let roots = section
         .optional("client_ca")
         .map(|value| client_roots(&value, base));
@@ -321,10 +319,10 @@ fn tls(section: &mut Section<'_>, base: &Path) -> Option<ControlTls> {
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .ok()?;
-    let (builder, client_ca, ca_end) = match roots {
-        None => (builder.with_no_client_auth(), None, None),
+    let (builder, client_ca) = match roots {
+        None => (builder.with_no_client_auth(), None),
         Some(roots) => {
-            let (roots, client_ca, ca_end) = roots?;
+            let (roots, client_ca) = roots?;
             let roots = Arc::new(roots);
             let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider).build();
             let refused = |error| {
@@ -335,32 +333,31 @@ fn tls(section: &mut Section<'_>, base: &Path) -> Option<ControlTls> {
             };
             let verifier = verifier.map_err(refused).ok()?;
             let builder = builder.with_client_cert_verifier(verifier);
-            (builder, Some(client_ca), ca_end)
+            (builder, Some(client_ca))
         }
     };
-    let identity = identity?;
-    let ends = [first_end(&identity), ca_end];
-    let identity = SingleCertAndKey::from(Arc::unwrap_or_clone(identity));
+    let identity = SingleCertAndKey::from(Arc::unwrap_or_clone(identity?));
     let mut config = builder.with_cert_resolver(Arc::new(identity));
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Some(ControlTls {
         config: Arc::new(config),
         client_ca,
         clients: None,
-        ends,
     })
 }
 
-/// Reads the CAs that issue certificates to callers, and the end of the first.
-fn client_roots(
-    value: &Value<'_>,
-    base: &Path,
-) -> Option<(RootCertStore, ClientCa, Option<Timestamp>)> {
+/// Reads the CAs that issue certificates to callers.
+fn client_roots(value: &Value<'_>, base: &Path) -> Option<(RootCertStore, ClientCa)> {
     let path = value.path(base)?;
     let found = pem::certificates(&path);
     let found = found.map_err(|text| value.fault(text)).ok()?;
-    warn_of_all(value, path.display().to_string(), &found, REFUSED);
-    let end = first_of(&found);
+    warn_of_all(
+        value,
+        Expiring::ControlCa,
+        path.display().to_string(),
+        &found,
+        REFUSED,
+    );
     let mut roots = RootCertStore::empty();
     let mut hash = Sha256::new();
     for certificate in found {
@@ -374,5 +371,5 @@ fn client_roots(
             return None;
         }
     }
-    Some((roots, ClientCa(hash.finalize().into()), end))
+    Some((roots, ClientCa(hash.finalize().into())))
 }

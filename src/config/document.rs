@@ -6,16 +6,16 @@
 //! aliases and size are bounded while parsing, so a file cannot exhaust the process. Deliberately not here: the meaning of
 //! keys, reading from disk, merge keys (`<<` is an unknown key).
 
-use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use serde_saphyr::localizer::Localizer;
+use serde_saphyr::Error;
 use serde_saphyr::options::DuplicateKeyPolicy;
-use serde_saphyr::{Error, Location, MessageFormatter, UserMessageFormatter};
 
-use super::fault::{ConfigFault, ConfigFaults, FilePosition, Inspection};
+use super::fault::{ConfigFault, ConfigFaults, FilePosition};
+use super::inspection::Inspection;
 use super::section::Section;
+use super::syntax::syntax;
 use super::tree::{Content, Node, STANDS_TWICE};
 
 /// The longest file that is read, in bytes. A full configuration is some 20 KiB; one of 1 MiB is a wrong file.
@@ -136,43 +136,6 @@ impl fmt::Debug for Document {
     }
 }
 
-/// Converts the parser's error to a fault, without the position in its message, which the fault has already.
-fn syntax(start: &FilePosition, error: &Error, text: &str) -> ConfigFault {
-    struct WithoutPosition;
-    impl Localizer for WithoutPosition {
-        fn attach_location<'b>(&self, base: Cow<'b, str>, _: Location) -> Cow<'b, str> {
-            base
-        }
-    }
-    let mut place = start.clone();
-    if let Some(location) = error.location().filter(|location| location.line() > 0) {
-        place.line = location.line();
-        place.column = location.column().max(1);
-    }
-    if let Some((line, column)) = tab(text) {
-        (place.line, place.column) = (line, column);
-        let text = "a tab in the indentation; YAML is indented with spaces".to_owned();
-        return ConfigFault { place, text };
-    }
-    let text = UserMessageFormatter
-        .with_localizer(&WithoutPosition)
-        .format_message(error.without_snippet())
-        .into_owned();
-    ConfigFault { place, text }
-}
-
-/// The line and column of the first tab that indents a line: the parser's own message is about another line.
-fn tab(text: &str) -> Option<(u64, u64)> {
-    let mut lines = text.lines().zip(1..);
-    lines.find_map(|(line, number)| {
-        let indent = line.split(|c| c != ' ' && c != '\t').next()?;
-        let before = indent.split('\t').next()?.len();
-        let is_text = indent.len() < line.len();
-        let column = u64::try_from(before).ok()?.saturating_add(1);
-        (is_text && before < indent.len()).then_some((number, column))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use std::fmt::Write;
@@ -230,11 +193,21 @@ mod tests {
             ("a: 1\nb: [1, 2\n", "f:2:4: unclosed"),
             ("a: 1\n\tb: 2\n", "f:2:1: a tab in the indentation"),
             ("a:\n  \tb: 2\n \tc: ]\n", "f:2:3: a tab"),
-            ("a: \"open\n", "f:2:1: "),
+            ("a: \"open\n", "f:1:4: a quote opens here"),
             ("a: 1\n---\na: 2\n", "f:3:1: only single YAML document"),
             ("a: *nobody\n", "f:1:4: "),
             ("a: &x [*x]\n", "f:1:8: Recursive"),
             ("a: !custom 1\n", "f:1:12: unsupported tag"),
+            ("a: 1\nb: \"open\nc: 2\nd: 3\n", "f:2:4: a quote opens here"),
+            ("a: 'open\nb: it's\n", "f:1:4: a quote opens here"),
+            ("c: [1, 'x, 2]\nb: 2\n", "f:1:8: a quote opens here"),
+            (
+                "# it's \"\na: it's\nb: 'is''t' # '\nc: \"o\\\"pen\nd: 1\n",
+                "f:4:4: a quote",
+            ),
+            ("a: 1\nb: [::1]:443\n", "f:2:4: an IPv6 address with a port"),
+            ("a: {b: [2001:db8::1]:443}\n", "f:1:8: an IPv6 address"),
+            ("a: 1\nc:\n- [::]:9100\n", "f:3:3: an IPv6 address"),
         ] {
             let found = faults(text);
             assert!(

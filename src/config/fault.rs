@@ -1,17 +1,9 @@
-//! Faults and warnings of a configuration, with their positions.
+//! Faults of a configuration, with their positions.
 //!
-//! An [`Inspection`] collects both over all files; [`ConfigFaults`] is its result if there are faults. Invariants:
-//! [`Inspection::conclude`] returns a value only if no fault was reported, regardless of how the caller handled each `None`; and a
-//! [`Warning`] prevents nothing.
+//! Deliberately not here: collecting them, which an `Inspection` does.
 
-use std::cell::{Cell, RefCell};
-use std::fmt;
-
-use super::expected::Record;
-use super::named_file::NamedFile;
 pub use super::position::FilePosition;
-use crate::clock::Timestamp;
-use crate::trust::Validity;
+use std::fmt;
 
 /// One fault of a configuration file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,75 +20,21 @@ impl fmt::Display for ConfigFault {
     }
 }
 
-/// A condition of a valid configuration that its operator should change. The gateway starts with it.
-#[derive(Clone, Debug)]
-pub struct Warning {
-    place: FilePosition,
-    condition: Condition,
-}
-
-#[derive(Clone, Debug)]
-enum Condition {
-    /// At any time.
-    Always(String),
-    /// Before and after a period, with a text for each.
-    Outside(Validity, [String; 2]),
-    /// In the last [`SOON`] of a period.
-    Soon(Validity, String),
-    /// While certificates of a folder or file are not valid, or end soon: the folder, and the consequence if none of them is valid.
-    Folder(String, Vec<Validity>, &'static str),
-}
-
-/// The time before a certificate's end from which the gateway warns, in seconds: 30 days, as the alert PortvaktCertificateEndsSoon.
-const SOON: u64 = 30 * 86_400;
-
-/// Whether a certificate with this period is valid, and ends soon.
-fn ends_soon(period: Validity, now: Timestamp) -> bool {
-    period.contains(now) && period.not_after.distance(now) < SOON
-}
-
-impl Warning {
-    /// The warning as a line; `None` if its condition is not met at `now`.
-    pub fn at(&self, now: Timestamp) -> Option<ConfigFault> {
-        let text = match &self.condition {
-            Condition::Always(text) => text.clone(),
-            Condition::Outside(period, _) if period.contains(now) => return None,
-            Condition::Outside(period, [before, _]) if now < period.not_before => before.clone(),
-            Condition::Outside(_, [_, after]) => after.clone(),
-            Condition::Soon(period, text) if ends_soon(*period, now) => text.clone(),
-            Condition::Soon(..) => return None,
-            Condition::Folder(folder, periods, consequence) => {
-                let invalid = periods.iter().filter(|period| !period.contains(now));
-                match (invalid.count(), periods.len()) {
-                    (0, all) => {
-                        let ends = periods.iter().filter(|period| ends_soon(**period, now));
-                        let ends: Vec<_> = ends.map(|period| period.not_after).collect();
-                        let (count, first) = (ends.len(), ends.iter().min()?);
-                        format!(
-                            "{count} of {all} certificates in {folder} end within 30 days, the first at {first}"
-                        )
-                    }
-                    (count, all) if count == all => {
-                        format!("no certificate in {folder} is valid now{consequence}")
-                    }
-                    (count, all) => {
-                        format!("{count} of {all} certificates in {folder} are not valid now")
-                    }
-                }
-            }
-        };
-        Some(ConfigFault {
-            place: self.place.clone(),
-            text,
-        })
-    }
-}
-
 /// All faults of the files that were read: never empty, ordered by file, line and column, without duplicates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigFaults(Vec<ConfigFault>);
 
 impl ConfigFaults {
+    /// Fails with these faults in order, unless there are none.
+    pub(super) fn or(mut faults: Vec<ConfigFault>) -> Result<(), Self> {
+        if faults.is_empty() {
+            return Ok(());
+        }
+        faults.sort();
+        faults.dedup();
+        Err(Self(faults))
+    }
+
     /// The faults in order, at least one.
     pub fn iter(&self) -> std::slice::Iter<'_, ConfigFault> {
         self.0.iter()
@@ -141,159 +79,6 @@ impl fmt::Display for ConfigFaults {
 }
 
 impl std::error::Error for ConfigFaults {}
-
-/// Collects faults. It is shared by reference, so that the readers of several sections and files can report at the same time.
-#[derive(Debug, Default)]
-pub struct Inspection {
-    faults: RefCell<Vec<ConfigFault>>,
-    warnings: RefCell<Vec<Warning>>,
-    files: RefCell<Vec<NamedFile>>,
-    /// Whether the configuration is one of production.
-    production: Cell<bool>,
-    record: Record,
-}
-
-impl Inspection {
-    /// An inspection without faults.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// An inspection that also records what the readers ask for.
-    pub(super) fn recording() -> Self {
-        Self {
-            record: Record::on(),
-            ..Self::default()
-        }
-    }
-
-    /// The record of what the readers ask for.
-    pub(super) const fn record(&self) -> &Record {
-        &self.record
-    }
-
-    /// Reports one fault. For a fault that involves several values, pass the [`FilePosition`] of the value to change.
-    pub fn report(&self, place: FilePosition, text: impl Into<String>) {
-        self.faults.borrow_mut().push(ConfigFault {
-            place,
-            text: text.into(),
-        });
-    }
-
-    /// Warns at any time.
-    pub(super) fn warn(&self, place: FilePosition, text: impl Into<String>) {
-        let condition = Condition::Always(text.into());
-        self.warnings
-            .borrow_mut()
-            .push(Warning { place, condition });
-    }
-
-    /// From here on the configuration is known to be one of production.
-    pub(super) fn is_of_production(&self) {
-        self.production.set(true);
-    }
-
-    /// Warns of a setting of production that is weaker than the default.
-    pub(super) fn warn_of_weaker(&self, place: FilePosition, text: impl Into<String>) {
-        if self.production.get() {
-            self.warn(place, text);
-        }
-    }
-
-    /// Warns before and after a period, with a text for each.
-    pub(super) fn warn_outside(&self, place: FilePosition, period: Validity, texts: [String; 2]) {
-        let condition = Condition::Outside(period, texts);
-        self.warnings
-            .borrow_mut()
-            .push(Warning { place, condition });
-    }
-
-    /// Warns in the last 30 days of a period.
-    pub(super) fn warn_soon(&self, place: FilePosition, period: Validity, text: String) {
-        let condition = Condition::Soon(period, text);
-        self.warnings
-            .borrow_mut()
-            .push(Warning { place, condition });
-    }
-
-    /// Warns while certificates in a folder or file, which have these periods, are not valid or end within 30 days. `consequence` completes
-    /// the text if none is valid.
-    pub(super) fn warn_of_folder(
-        &self,
-        place: FilePosition,
-        folder: String,
-        periods: Vec<Validity>,
-        consequence: &'static str,
-    ) {
-        let condition = Condition::Folder(folder, periods, consequence);
-        self.warnings
-            .borrow_mut()
-            .push(Warning { place, condition });
-    }
-
-    /// The warnings so far, in the order of the file.
-    pub(super) fn warnings(&self) -> Vec<Warning> {
-        let mut warnings = self.warnings.borrow().clone();
-        warnings.sort_by(|left, right| left.place.cmp(&right.place));
-        warnings
-    }
-
-    /// Adds the faults of an unreadable file, so that the other files are still inspected.
-    pub fn absorb(&self, faults: ConfigFaults) {
-        self.faults.borrow_mut().extend(faults);
-    }
-
-    /// Records a file or folder that the configuration names.
-    pub(super) fn names(&self, file: NamedFile) {
-        self.files.borrow_mut().push(file);
-    }
-
-    /// The files and folders recorded so far.
-    pub(super) fn named(&self) -> Vec<NamedFile> {
-        self.files.borrow().clone()
-    }
-
-    /// The number of faults reported so far.
-    pub(super) fn count(&self) -> usize {
-        self.faults.borrow().len()
-    }
-
-    /// Whether no fault has been reported so far.
-    pub fn is_clean(&self) -> bool {
-        self.faults.borrow().is_empty()
-    }
-
-    /// Ends the inspection.
-    ///
-    /// # Errors
-    ///
-    /// Every fault that was recorded.
-    pub fn finish(self) -> Result<(), ConfigFaults> {
-        let mut faults = self.faults.into_inner();
-        if faults.is_empty() {
-            return Ok(());
-        }
-        faults.sort();
-        faults.dedup();
-        Err(ConfigFaults(faults))
-    }
-
-    /// Ends the inspection with the value that was built from `file`.
-    ///
-    /// # Errors
-    ///
-    /// All reported faults; also if there is neither a value nor a fault, which would be an error of the reader.
-    pub fn conclude<T>(self, file: &str, value: Option<T>) -> Result<T, ConfigFaults> {
-        self.finish()?;
-        value.ok_or_else(|| {
-            ConfigFault {
-                place: FilePosition::start_of(file),
-                text: "refused without a reason: please report this".into(),
-            }
-            .into()
-        })
-    }
-}
 
 /// The most characters of a faulty value or key that a fault repeats.
 const SHOWN_CHARS: usize = 60;
@@ -354,51 +139,6 @@ fn distance(left: &str, right: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn place(file: &str, line: u64, column: u64, path: &str) -> FilePosition {
-        FilePosition {
-            file: file.into(),
-            line,
-            column,
-            path: path.into(),
-        }
-    }
-
-    #[test]
-    fn faults_of_several_files_are_ordered_and_unique() {
-        let inspection = Inspection::new();
-        inspection.report(place("b.yaml", 1, 1, ""), "late");
-        inspection.report(place("a.yaml", 10, 2, "x.y"), "tenth");
-        inspection.report(place("a.yaml", 9, 30, "x"), "ninth");
-        inspection.report(place("a.yaml", 9, 30, "x"), "ninth");
-        inspection.absorb(
-            ConfigFault {
-                place: place("a.yaml", 9, 4, "x"),
-                text: "first".into(),
-            }
-            .into(),
-        );
-        assert!(!inspection.is_clean());
-        assert_eq!(
-            inspection.finish().unwrap_err().to_string(),
-            "a.yaml:9:4: x: first\na.yaml:9:30: x: ninth\na.yaml:10:2: x.y: tenth\nb.yaml:1:1: late"
-        );
-    }
-
-    #[test]
-    fn conclude_returns_a_value_only_without_faults() {
-        assert_eq!(Inspection::new().conclude("a.yaml", Some(7)).unwrap(), 7);
-        assert!(Inspection::new().conclude::<u8>("a.yaml", None).is_err());
-        let inspection = Inspection::new();
-        inspection.report(place("a.yaml", 1, 1, ""), "bad");
-        assert_eq!(
-            inspection
-                .conclude("a.yaml", Some(7))
-                .unwrap_err()
-                .to_string(),
-            "a.yaml:1:1: bad"
-        );
-    }
 
     #[test]
     fn faults_are_send_and_sync_errors() {

@@ -3,15 +3,20 @@
 use super::pem;
 use super::section::Section;
 use super::value::Value;
-use crate::clock::Timestamp;
-use crate::trust::{end_of, validity_of};
+use super::warning::{Condition, Folder, Period};
+use crate::expiring::{Expiring, Level};
+use crate::trust::{Validity, validity_of};
 use openssl::x509::X509;
 use rustls::sign::CertifiedKey;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Reads certificate and key; reports the faults of both files, and combines them only if both are valid.
-pub(super) fn identity(section: &mut Section<'_>, base: &Path) -> Option<Arc<CertifiedKey>> {
+/// Reads the certificate of this kind and its key; reports the faults of both files, and combines them only if both are valid.
+pub(super) fn identity(
+    section: &mut Section<'_>,
+    base: &Path,
+    of: Expiring,
+) -> Option<Arc<CertifiedKey>> {
     let certificate = section.required("certificate");
     let path = certificate.as_ref().and_then(|value| value.path(base));
     let chain = certificate.as_ref().zip(path.as_deref());
@@ -29,59 +34,53 @@ pub(super) fn identity(section: &mut Section<'_>, base: &Path) -> Option<Arc<Cer
         .map_err(|text| key.map(|value| value.fault(text)))
         .ok()?;
     if let Some((value, path)) = certificate.zip(path) {
-        warn(&value, &path, &chain);
+        warn(&value, &path, &chain, of);
     }
     Some(Arc::new(identity))
 }
 
-/// The end of the certificate of a chain that ends first, the CAs that are sent with it included.
-pub(super) fn first_end(identity: &CertifiedKey) -> Option<Timestamp> {
-    identity.cert.iter().filter_map(|der| end_of(der)).min()
-}
-
-/// The end of the certificate that ends first.
-pub(super) fn first_of(certificates: &[X509]) -> Option<Timestamp> {
-    let periods = certificates.iter().filter_map(|one| validity_of(one).ok());
-    periods.map(|period| period.not_after).min()
-}
-
-/// Warns while certificates that `value` names are not valid, or end within 30 days. `shown` is the folder or file, `consequence` that of
-/// none being valid.
+/// Warns while certificates of this kind that `value` names are not valid, or end within 30 days. `shown` is the folder or file,
+/// `consequence` that of none being valid.
 pub(super) fn warn_of_all(
     value: &Value<'_>,
+    of: Expiring,
     shown: String,
     certificates: &[X509],
     consequence: &'static str,
 ) {
     let periods = certificates.iter().filter_map(|one| validity_of(one).ok());
-    let (place, periods) = (value.place().clone(), periods.collect());
-    value
-        .inspection()
-        .warn_of_folder(place, shown, periods, consequence);
+    value.warn_while(Condition::Folder(Folder {
+        of,
+        shown,
+        periods: periods.collect(),
+        consequence,
+    }));
 }
 
 /// Warns of a certificate that no client accepts, now or within 30 days, and of a chain that some clients cannot follow.
-fn warn(value: &Value<'_>, path: &Path, chain: &[X509]) {
-    if let Some(period) = chain.first().and_then(|leaf| validity_of(leaf).ok()) {
-        let before = format!(
-            "the certificate is not valid before {}; no client accepts it until then",
-            period.not_before
-        );
-        let after = format!(
-            "the certificate ended at {}; no client accepts it",
-            period.not_after
-        );
-        value.warn_outside(period, [before, after]);
-        let soon = format!(
-            "the certificate ends at {}, within 30 days: get the next one",
-            period.not_after
-        );
-        let place = value.place().clone();
-        value.inspection().warn_soon(place, period, soon);
+pub(super) fn warn(value: &Value<'_>, path: &Path, chain: &[X509], of: Expiring) {
+    if let Some(validity) = chain.first().and_then(|leaf| validity_of(leaf).ok()) {
+        let Validity {
+            not_before,
+            not_after,
+        } = validity;
+        let texts = [
+            format!(
+                "the certificate is not valid before {not_before}; no client accepts it until then"
+            ),
+            format!("the certificate ends at {not_after}, within 30 days: get the next one"),
+            format!("the certificate ended at {not_after}; no client accepts it"),
+        ];
+        value.warn_while(Condition::Period(Period {
+            of,
+            validity,
+            at_end: Level::at_end(of.stops_requests()),
+            texts,
+        }));
     }
     if let Some((_, sent @ [_, ..])) = chain.split_first() {
         let shown = format!("the chain of {}", path.display());
-        warn_of_all(value, shown, sent, "");
+        warn_of_all(value, of, shown, sent, "");
     }
     if let Some(position) = pem::misplaced(chain) {
         value.warn(format!(

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use super::document::Document;
-use super::fault::{ConfigFault, ConfigFaults, FilePosition, Inspection};
+use super::fault::{ConfigFault, ConfigFaults, FilePosition};
+use super::inspection::Inspection;
 use super::named_file::NamedFile;
 use super::settings::Settings;
 use super::show::shown;

@@ -9,6 +9,7 @@
 
 // Faults and their positions.
 mod fault;
+mod inspection;
 mod position;
 
 // The file: a tree with positions, and its readers.
@@ -20,8 +21,10 @@ mod expected;
 mod nested;
 mod secret;
 mod section;
+mod syntax;
 mod tree;
 mod value;
+mod warning;
 mod writable;
 mod written_paths;
 
@@ -70,7 +73,8 @@ pub use control::{ClientCa, ControlAccess, ControlAddress, ControlTls};
 pub use control_clients::{ClientRoles, ControlRole};
 pub use document::Document;
 pub use endpoints::{ClientAuth, Listener, ListenerLimits};
-pub use fault::{ConfigFault, ConfigFaults, FilePosition, Inspection, Warning};
+pub use fault::{ConfigFault, ConfigFaults, FilePosition};
+pub use inspection::Inspection;
 pub use log::{Log, LogOutput};
 pub(crate) use pem::{certificates as certificates_of, folder as certificates_in};
 pub use proxies::{ClientAddress, Proxies};
@@ -88,3 +92,4 @@ pub use upstreams::{
     Upstreams,
 };
 pub use value::Value;
+pub use warning::Warning;

@@ -3,7 +3,10 @@
 //! Invariant: no password stands in the configuration, and a database on another machine is reached with TLS only. Deliberately not here:
 //! connecting, which the store does at start.
 
+use super::identity::{warn, warn_of_all};
+use super::pem;
 use super::section::Section;
+use crate::expiring::Expiring;
 use crate::state::{PostgresSettings, PostgresTls, StaleReads};
 use std::{net::IpAddr, path::Path};
 use tokio_postgres::config::{Config, Host, SslMode};
@@ -13,6 +16,9 @@ const MOST_HOSTS: usize = 8;
 
 /// The maximum number of connections that write.
 const MOST_CONNECTIONS: usize = 64;
+
+/// The consequence of CAs that are all invalid.
+const REFUSED: &str = ": every connection to the database is refused";
 
 /// Reads the section. `None` without it, or after a fault.
 pub(super) fn read(state: &mut Section<'_>, base: &Path) -> Option<PostgresSettings> {
@@ -89,10 +95,22 @@ fn tls(section: &mut Section<'_>, base: &Path) -> Option<PostgresTls> {
         return None;
     }
     let mut tls = value.as_section();
-    let ca = tls.required("ca").and_then(|value| value.path(base));
-    let certificate = tls
-        .optional("certificate")
-        .and_then(|value| value.path(base));
+    let ca = tls.required("ca").and_then(|value| {
+        let path = value.path(base)?;
+        // A file that cannot be read is a fault of the start, which opens the state.
+        if let Ok(found) = pem::certificates(&path) {
+            let shown = path.display().to_string();
+            warn_of_all(&value, Expiring::StateCa, shown, &found, REFUSED);
+        }
+        Some(path)
+    });
+    let certificate = tls.optional("certificate").and_then(|value| {
+        let path = value.path(base)?;
+        if let Ok(found) = pem::certificates(&path) {
+            warn(&value, &path, &found, Expiring::State);
+        }
+        Some(path)
+    });
     let key = tls
         .optional("key")
         .and_then(|value| value.secret_path(base));

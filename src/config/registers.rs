@@ -10,11 +10,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::document::Document;
-use super::fault::Inspection;
+use super::inspection::Inspection;
 use super::pem::read_text;
 use super::section::Section;
 use super::value::Value;
+use super::warning::{Condition, Period};
 use crate::clock::Timestamp;
+use crate::expiring::{Expiring, Level};
 use crate::interface::operations::Environment;
 use crate::private_file;
 use crate::trust::register::{RegisterSettings, WhenStale};
@@ -119,29 +121,37 @@ fn take_eba(value: &Value<'_>, base: &Path, registers: &mut Registers) {
     }
 }
 
-/// Warns of a file that is past its age: the registers decide by the same time.
+/// Warns of a file that is soon or already past its age: the registers decide by the same time.
 fn warn_of_age(value: &Value<'_>, registers: &Registers) {
     let Some(last) = registers.good_until() else {
         return;
     };
-    let effect = match registers.settings().stale {
-        WhenStale::Refuse => {
-            "every TPP is refused that the bank's own list does not allow; get a new export"
-        }
-        WhenStale::Pass => "it still decides; get a new export",
+    let (effect, at_end) = match registers.settings().stale {
+        WhenStale::Refuse => (
+            "every TPP is refused that the bank's own list does not allow; get a new export",
+            Level::Over,
+        ),
+        WhenStale::Pass => ("it still decides; get a new export", Level::Soon),
     };
     let Some(as_of) = registers.as_of() else {
         return;
     };
-    let period = Validity {
-        not_before: Timestamp::from_unix(as_of.unix().saturating_sub(AHEAD.as_secs())),
-        not_after: last,
-    };
-    let before = format!(
-        "the file and its newest entry are dated {as_of}, which lies ahead: the register's age does not count until then"
-    );
-    let after = format!("the register is older than registers.max_age since {last}: {effect}");
-    value.warn_outside(period, [before, after]);
+    let texts = [
+        format!(
+            "the file and its newest entry are dated {as_of}, which lies ahead: the register's age does not count until then"
+        ),
+        format!("the register is older than registers.max_age from {last} on: get a new export"),
+        format!("the register is older than registers.max_age since {last}: {effect}"),
+    ];
+    value.warn_while(Condition::Period(Period {
+        of: Expiring::Register,
+        validity: Validity {
+            not_before: Timestamp::from_unix(as_of.unix().saturating_sub(AHEAD.as_secs())),
+            not_after: last,
+        },
+        at_end,
+        texts,
+    }));
 }
 
 /// Reads the bank's own list: allowed and blocked TPPs.

@@ -13,12 +13,14 @@ use super::fault::FilePosition;
 use super::pem;
 use super::section::Section;
 use super::value::Value;
+use super::warning::{Condition, Period};
 use crate::admission::WhenUnknown;
+use crate::expiring::{Expiring, Level};
 use crate::interface::operations::{Catalogue, Environment};
 use crate::network::Network;
 use crate::private_file;
-use crate::trust::Revocation;
 use crate::trust::revocation::{IssuerAddresses, RevocationSettings, SourceUrl};
+use crate::trust::{Revocation, Validity};
 
 /// The default time for which an OCSP response or a CRL is used after its nextUpdate.
 const STALE: Duration = Duration::from_secs(3_600);
@@ -83,7 +85,14 @@ impl RevocationSection {
             section.weakens("unreachable", OPEN);
         }
         let groups = section.optional_section("by_group").map(groups);
-        let settings = settings(&mut section, base, state);
+        let of_groups = groups.iter().flatten().map(|(_, when, _)| *when);
+        let is_closed = match unknown {
+            None => environment == Environment::Production,
+            Some(unknown) => unknown == WhenUnknown::Closed,
+        } || of_groups
+            .into_iter()
+            .any(|when| when == WhenUnknown::Closed);
+        let settings = settings(&mut section, base, state, is_closed);
         section.finish();
         Self {
             settings: settings.filter(|_| is_on == Some(true)),
@@ -118,7 +127,13 @@ pub(super) fn ready(settings: RevocationSettings) -> Result<Revocation, String> 
     Revocation::new(settings).map_err(|error| format!("revocation cannot be checked: {error}"))
 }
 
-fn settings(section: &mut Section<'_>, base: &Path, state: &Path) -> Option<RevocationSettings> {
+/// `is_closed`: requests are refused if no source tells a status.
+fn settings(
+    section: &mut Section<'_>,
+    base: &Path,
+    state: &Path,
+    is_closed: bool,
+) -> Option<RevocationSettings> {
     let stale = section
         .optional("stale")
         .and_then(|value| value.duration(Duration::ZERO..=LONGEST_STALE));
@@ -141,7 +156,8 @@ fn settings(section: &mut Section<'_>, base: &Path, state: &Path) -> Option<Revo
         known.push(of);
     }
     let addresses = known;
-    let lists = section.optional("crls").map(|value| lists(&value, base));
+    let crls = section.optional("crls");
+    let lists = crls.map(|value| lists(&value, base, stale.unwrap_or(STALE), is_closed));
     let ocsp_max_age = section
         .optional("ocsp_max_age")
         .and_then(|value| value.duration(OCSP_MAX_AGE));
@@ -213,20 +229,59 @@ fn address_or_none(value: &Value<'_>) -> Option<Vec<SourceUrl>> {
     address.or_else(|| value.refuse("an http or https URL, without user and password, or none"))
 }
 
-fn lists(value: &Value<'_>, base: &Path) -> Vec<Vec<u8>> {
+/// The CRLs of a folder or file. `is_closed` as above.
+fn lists(value: &Value<'_>, base: &Path, stale: Duration, is_closed: bool) -> Vec<Vec<u8>> {
     let Some(path) = value.path(base) else {
         return Vec::new();
     };
     let (found, faults) = pem::files(&path, MAX_LIST_BYTES);
+    if found.is_empty() && faults.is_empty() && is_closed {
+        let path = path.display();
+        let text = format!(
+            "{path} holds no CRL: requests are refused with 503 unless their certificates name a source that answers"
+        );
+        value.warn_while(Condition::Missing(Expiring::Crl, text));
+    }
     for fault in faults {
         value.fault(fault);
     }
     let mut lists = Vec::new();
     for (path, bytes) in found {
         match Revocation::inspect(&bytes) {
-            Ok(()) => lists.push(bytes),
+            Ok(validity) => {
+                value.warn_while(end_of_list(&path, validity, stale, is_closed));
+                lists.push(bytes);
+            }
             Err(fault) => value.fault(format!("{}: {fault}", path.display())),
         }
     }
     lists
+}
+
+/// Warns of a CRL in a file, which nobody but the operator replaces. It is over at its nextUpdate already: for the time of `stale` requests
+/// pass, and then they fail all at once.
+fn end_of_list(path: &Path, validity: Validity, stale: Duration, is_closed: bool) -> Condition {
+    let Validity {
+        not_before,
+        not_after,
+    } = validity;
+    let (path, seconds) = (path.display(), stale.as_secs());
+    let effect = match is_closed {
+        true => format!(
+            "{seconds} s after that, requests that rest on it are refused with 503 (revocation.stale)"
+        ),
+        false => OPEN.to_owned(),
+    };
+    Condition::Period(Period {
+        of: Expiring::Crl,
+        validity,
+        at_end: Level::at_end(is_closed),
+        texts: [
+            format!("the CRL {path} is dated {not_before}, which lies ahead"),
+            format!("the CRL {path} is to be replaced by {not_after}: {effect}; get the next one"),
+            format!(
+                "the CRL {path} was to be replaced by {not_after}: {effect}; get the next one, or remove it if another replaces it"
+            ),
+        ],
+    })
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::endpoints::Listener;
-use super::fault::{FilePosition, Inspection};
+use super::fault::FilePosition;
+use super::inspection::Inspection;
 use super::section::Section;
 use super::server_certificates::ServerCertificates;
 use super::settings::{Fixed, ReadFiles, Reloadable, Settings};
@@ -74,7 +75,6 @@ pub(super) fn read(
             system: system.unwrap_or("portvakt").to_owned(),
             listener: listener?,
             control,
-            assertion,
             response_signing,
             state,
             shutdown,
@@ -88,6 +88,7 @@ pub(super) fn read(
             control: access,
             upstreams: upstreams?,
             sca: sca?,
+            assertion,
             snapshot: Snapshot {
                 policy,
                 catalogue,

@@ -5,7 +5,7 @@
 
 use super::document::Document;
 use super::expected::Expected;
-use super::fault::Inspection;
+use super::inspection::Inspection;
 use super::reference::{self, REFERENCE, descriptions};
 use super::root;
 use serde_json::{Map, Value, json};
@@ -114,6 +114,12 @@ fn shape(path: &str, entries: &[&str]) -> String {
 
 /// What the readers ask for while they read every key, by document.
 fn recorded() -> Vec<Vec<(String, Expected)>> {
+    let all = read_all().into_iter();
+    all.map(|inspection| inspection.record().take()).collect()
+}
+
+/// The inspections of documents that have every key between them.
+fn read_all() -> Vec<Inspection> {
     let mut all = Vec::new();
     let reference = reference::uncommented(REFERENCE);
     for text in OTHERS.into_iter().chain([reference.as_str()]) {
@@ -126,7 +132,7 @@ fn recorded() -> Vec<Vec<(String, Expected)>> {
                 Path::new("/nowhere"),
             );
         }
-        all.push(inspection.record().take());
+        all.push(inspection);
     }
     all
 }
@@ -244,6 +250,66 @@ fn into_members(value: Value) -> Option<Map<String, Value>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::expiring::Expiring;
+
+    /// What the files and folders of the other keys hold neither ends nor fills.
+    const ENDLESS: [(&str, &str); 21] = [
+        ("listener.key", KEY),
+        ("listener.other_certificates[].key", KEY),
+        ("control.key", KEY),
+        ("upstream.tls.key", KEY),
+        ("upstreams[].tls.key", KEY),
+        ("state.postgres.tls.key", KEY),
+        ("response_signing.key", KEY),
+        (
+            "listener.ticket_keys",
+            "old keys cost resumed sessions no request",
+        ),
+        ("control.token_file", TOKEN),
+        ("control.metrics_token_file", TOKEN),
+        ("control.readiness_token_file", TOKEN),
+        ("control.operate_token_file", TOKEN),
+        ("state.postgres.password_file", TOKEN),
+        ("control.socket", "a socket"),
+        ("sca.token_seals", "counted for sca.token_keys"),
+        (
+            "assertion.key",
+            "good for far more assertions than a gateway makes",
+        ),
+        ("assertion.previous", "the same"),
+        ("state.hash_key", "hashes, so nothing is used up"),
+        ("registers.local", "the bank's own list has no date"),
+        (
+            "revocation.addresses[].issuer",
+            "its name and key are compared, whatever its period",
+        ),
+        ("operations", "a catalogue"),
+    ];
+
+    const KEY: &str = "its certificate ends, the key does not";
+    const TOKEN: &str = "valid until it is replaced";
+
+    /// Whatever a key names ends, fills, or does neither: a new key has to say which.
+    #[test]
+    fn every_file_ends_or_is_known_not_to() {
+        let mut named = BTreeSet::new();
+        for inspection in read_all() {
+            let record = inspection.record().take();
+            let entries = record.iter();
+            let entries = entries.filter(|(_, kind)| *kind == Expected::Entries);
+            let entries: Vec<_> = entries.map(|(path, _)| path.as_str()).collect();
+            for (place, _) in inspection.named() {
+                named.insert(shape(&place.path, &entries));
+            }
+        }
+        let ending = Expiring::ALL.iter().flat_map(|kind| kind.keys());
+        let known: BTreeSet<_> = ending
+            .copied()
+            .chain(ENDLESS.map(|(key, _)| key))
+            .map(str::to_owned)
+            .collect();
+        assert_eq!(named, known);
+    }
 
     /// Every key has a type. A new key needs its default in config/gateway.yaml, or a line in other_keys.yaml.
     #[test]

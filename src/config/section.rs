@@ -5,7 +5,8 @@
 //! the call site; a faulty value has been reported, so its default is never used.
 
 use super::expected::Expected;
-use super::fault::{FilePosition, Inspection, nearest};
+use super::fault::{FilePosition, nearest};
+use super::inspection::Inspection;
 use super::tree::{Content, Entry, Node, key_path};
 use super::value::Value;
 

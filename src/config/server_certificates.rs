@@ -4,11 +4,13 @@
 //! says good, and is signed by the issuer or a responder of the issuer. Deliberately not here: the current time. A response is sent
 //! while it is current, which is decided at each handshake.
 
-use super::identity::{first_end, identity};
+use super::identity::identity;
 use super::pem;
 use super::section::Section;
 use super::value::Value;
+use super::warning::{Condition, Period};
 use crate::clock::Timestamp;
+use crate::expiring::{Expiring, Level};
 use crate::trust::{self, Validity, revocation};
 use openssl::x509::X509;
 use rustls::sign::CertifiedKey;
@@ -78,17 +80,6 @@ impl ServerCertificates {
         found.unwrap_or(&self.first).at(now)
     }
 
-    /// The end of the certificate that ends first, the CAs that are sent with them included.
-    pub fn end(&self) -> Option<Timestamp> {
-        self.all().filter_map(|one| first_end(&one.plain)).min()
-    }
-
-    /// The end of the OCSP response that ends first.
-    pub fn ocsp_end(&self) -> Option<Timestamp> {
-        let stapled = self.all().filter_map(|one| one.stapled.as_ref());
-        stapled.map(|(_, period)| period.not_after).min()
-    }
-
     /// A certificate that is not valid at `now` and that `before` does not have; the text names its period.
     pub fn new_but_invalid(&self, before: &Self, now: Timestamp) -> Option<String> {
         let leaf = |one: &ServerCertificate| one.plain.cert.first().cloned();
@@ -119,14 +110,14 @@ impl ServerCertificates {
 
 impl ServerCertificate {
     fn read(section: &mut Section<'_>, base: &Path) -> Option<Self> {
-        let plain = identity(section, base);
+        let plain = identity(section, base, Expiring::Listener);
         let response = section.optional("ocsp_response");
         let response = response.and_then(|value| Some((value.path(base)?, value)));
         let plain = plain?;
         let stapled = response.and_then(|(path, value)| {
             let stapled = staple(&plain, &path);
             let stapled = stapled.map_err(|text| value.fault(text)).ok()?;
-            value.warn_outside(stapled.1, staple_warnings(stapled.1));
+            value.warn_while(staple_warning(stapled.1));
             Some(stapled)
         });
         Some(Self { plain, stapled })
@@ -202,14 +193,21 @@ fn covers(pattern: &str, name: &str) -> bool {
     pattern == name || by_wildcard().unwrap_or(false)
 }
 
-fn staple_warnings(period: Validity) -> [String; 2] {
-    [
-        format!("the OCSP response is not sent before {}", period.not_before),
-        format!(
-            "the OCSP response ended at {}, and is not sent",
-            period.not_after
-        ),
-    ]
+fn staple_warning(validity: Validity) -> Condition {
+    let Validity {
+        not_before,
+        not_after,
+    } = validity;
+    Condition::Period(Period {
+        of: Expiring::ListenerOcsp,
+        validity,
+        at_end: Level::Soon,
+        texts: [
+            format!("the OCSP response is not sent before {not_before}"),
+            format!("the OCSP response ends at {not_after}: get the next one"),
+            format!("the OCSP response ended at {not_after}, and is not sent"),
+        ],
+    })
 }
 
 /// The certificate with the OCSP response of a file (DER), and the period in which the response may be sent.

@@ -11,13 +11,13 @@ use std::time::Duration;
 use super::audit::AuditSettings;
 use super::control::{ControlAccess, ControlAddress};
 use super::endpoints::Listener;
-use super::fault::Warning;
 use super::log::Log;
 use super::server_certificates::ServerCertificates;
 use super::shutdown::Shutdown;
 use super::ticket_keys::TicketKeys;
 use super::trust::TrustFiles;
 use super::upstreams::Upstreams;
+use super::warning::Warning;
 use crate::admission::Snapshot;
 use crate::clock::LogTime;
 use crate::interface::openapi;
@@ -50,8 +50,6 @@ pub struct Fixed {
     pub listener: Listener,
     /// The address of the control listener.
     pub control: ControlAddress,
-    /// The signing of assertions to the core (FWD-1). `None`, the default: no assertions.
-    pub assertion: Option<AssertionSettings>,
     /// The signing of answers (SIG-12). `None`, the default: no signatures.
     pub response_signing: Option<AnswerSigning>,
     /// The files and limits of the state. Default `../state/portvakt.db` and `../state/hash.key`.
@@ -79,6 +77,8 @@ pub struct Reloadable {
     pub upstreams: Upstreams,
     /// The settings of SCA: the bank's page and the keys of its links.
     pub sca: ScaSettings,
+    /// The signing of assertions to the core (FWD-1). `None`, the default: no assertions.
+    pub assertion: Option<AssertionSettings>,
     /// The policy, catalogue and trust that judge requests.
     pub snapshot: Snapshot,
     /// The folders of the snapshot's trust anchors and intermediates.
@@ -134,7 +134,6 @@ impl Fixed {
             system,
             listener,
             control,
-            assertion,
             response_signing,
             state,
             shutdown,
@@ -181,7 +180,6 @@ impl Fixed {
             ("listener.keepalive", *keepalive == listened.keepalive),
             ("control.address", *control == other.control),
             ("state", *state == other.state),
-            ("assertion", *assertion == other.assertion),
             (
                 "response_signing",
                 *response_signing == other.response_signing,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::identity::identity;
 use super::section::Section;
 use super::value::Value;
+use crate::expiring::Expiring;
 use crate::signing::{
     AnswerSigner, AnswerSigning, AssertionKey, AssertionKeyFault, AssertionSettings,
 };
@@ -50,7 +51,9 @@ pub(super) fn assertion(root: &mut Section<'_>, base: &Path) -> Option<Assertion
 pub(super) fn response_signing(root: &mut Section<'_>, base: &Path) -> Option<AnswerSigning> {
     let mut section = root.optional_section("response_signing")?;
     let named = ["certificate", "key"].map(|key| section.has(key)) != [false; 2];
-    let identity = named.then(|| identity(&mut section, base)).flatten();
+    let identity = named
+        .then(|| identity(&mut section, base, Expiring::ResponseSigning))
+        .flatten();
     let body_limit = section
         .optional("body_limit")
         .and_then(|value| value.size(1..=BODY_LIMIT));

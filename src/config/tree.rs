@@ -12,7 +12,8 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::options::{DuplicateKeyPolicy, MergeKeyPolicy, NonFiniteFloatPolicy};
 use serde_saphyr::{Error, Location, Options, Spanned};
 
-use super::fault::{FilePosition, Inspection, shortened};
+use super::fault::{FilePosition, shortened};
+use super::inspection::Inspection;
 
 /// The fault of a duplicate key.
 pub(super) const STANDS_TWICE: &str = "duplicate key";

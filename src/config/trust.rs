@@ -5,13 +5,14 @@
 
 use std::path::{Path, PathBuf};
 
-use openssl::x509::X509;
+use openssl::{nid::Nid, x509::X509};
 
-use super::fault::Inspection;
 use super::identity::warn_of_all;
+use super::inspection::Inspection;
 use super::pem;
 use super::section::Section;
 use super::value::Value;
+use crate::expiring::Expiring;
 use crate::trust::{Anchors, CertificateTypes, Trust};
 
 /// The folders of certificates. Every file in them contains certificates in PEM (CRT-9).
@@ -36,9 +37,10 @@ pub(super) fn read(
     base: &Path,
 ) -> Option<(TrustFiles, Trust)> {
     let anchors = section.required("anchors");
-    let anchors = anchors.and_then(|value| folder(&value, base, Contents::Required));
+    let anchors = anchors.and_then(|value| folder(&value, base, Expiring::Anchor));
     let intermediates = section.optional("intermediates");
-    let intermediates = intermediates.and_then(|value| folder(&value, base, Contents::Optional));
+    let intermediates =
+        intermediates.and_then(|value| folder(&value, base, Expiring::Intermediate));
     let types = section.optional("certificate_types");
     let types = types.and_then(|value| certificate_types(&value));
     let place = section.place_of("anchors");
@@ -84,21 +86,30 @@ fn certificate_types(value: &Value<'_>) -> Option<CertificateTypes> {
 /// Reads the folder of the anchors of QWACs (TLS-3).
 pub(super) fn client_anchors(listener: &mut Section<'_>, base: &Path) -> Option<Folder> {
     let value = listener.optional("client_anchors")?;
-    folder(&value, base, Contents::Required)
+    folder(&value, base, Expiring::ClientAnchor)
 }
 
-/// Whether a folder may contain no certificate.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Contents {
-    Required,
-    Optional,
+/// The names of CAs whose keys lie beside their certificates: that of docs/operations.md, and those of the development PKI (the demo).
+const TRIAL: [&str; 3] = [
+    "Trial CA",
+    "Portvakt Development Root",
+    "Portvakt Prøve-CA G1",
+];
+
+fn is_trial(certificate: &X509) -> bool {
+    common_name(certificate).is_some_and(|name| TRIAL.contains(&name.as_str()))
 }
 
-/// Reads the certificates of the folder that a key names.
-fn folder(value: &Value<'_>, base: &Path, contents: Contents) -> Option<Folder> {
+fn common_name(certificate: &X509) -> Option<String> {
+    let mut names = certificate.subject_name().entries_by_nid(Nid::COMMONNAME);
+    names.next()?.data().to_string().ok()
+}
+
+/// Reads the certificates of the folder that a key names. One of anchors must hold a certificate.
+fn folder(value: &Value<'_>, base: &Path, of: Expiring) -> Option<Folder> {
     let path = value.path(base)?;
     let (found, faults) = pem::folder(&path);
-    if found.is_empty() && faults.is_empty() && contents == Contents::Required {
+    if found.is_empty() && faults.is_empty() && of.stops_requests() {
         let path = path.display();
         value.fault(format!(
             "{path} contains no certificate; expected at least one trust anchor"
@@ -107,10 +118,17 @@ fn folder(value: &Value<'_>, base: &Path, contents: Contents) -> Option<Folder> 
     for fault in faults {
         value.fault(fault);
     }
-    let consequence = match contents {
-        Contents::Required => ": every certificate that needs them is refused",
-        Contents::Optional => "",
+    for certificate in found.iter().filter(|one| is_trial(one)) {
+        let name = common_name(certificate).unwrap_or_default();
+        value.weakens(format!(
+            "{} holds \"{name}\", a CA for trials: whoever has its key can act as any TPP; remove it",
+            path.display()
+        ));
+    }
+    let consequence = match of.stops_requests() {
+        true => ": every certificate that needs them is refused",
+        false => "",
     };
-    warn_of_all(value, path.display().to_string(), &found, consequence);
+    warn_of_all(value, of, path.display().to_string(), &found, consequence);
     Some((path, found))
 }

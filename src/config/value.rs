@@ -13,12 +13,13 @@ use std::time::Duration;
 
 use super::amount::{SIZE_UNITS, duration, is_decimal, measured, show_duration, show_size};
 use super::expected::Expected;
-use super::fault::{FilePosition, Inspection, nearest, shortened};
+use super::fault::{FilePosition, nearest, shortened};
+use super::inspection::Inspection;
 use super::named_file::NamedFile;
 use super::secret::Secret;
 use super::tree::{Content, Node};
+use super::warning::Condition;
 use crate::interface::{ForbiddenTpp, PermittedTpp};
-use crate::trust::Validity;
 
 /// The form of a TPP's identity, for faults.
 const TPP: &str = "an identity as in certificates, such as PSDNO-FSA-123456";
@@ -85,10 +86,9 @@ impl<'a> Value<'a> {
         is_off
     }
 
-    /// Warns of this value before and after a period, with a text for each.
-    pub(super) fn warn_outside(&self, period: Validity, texts: [String; 2]) {
-        self.inspection
-            .warn_outside(self.place.clone(), period, texts);
+    /// Warns of this value while this condition is met.
+    pub(super) fn warn_while(&self, condition: Condition) {
+        self.inspection.warn_while(self.place.clone(), condition);
     }
 
     /// Whether the value is a list; for keys that accept several shapes.

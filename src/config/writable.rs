@@ -7,7 +7,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::fault::{FilePosition, Inspection};
+use super::fault::FilePosition;
+use super::inspection::Inspection;
 use super::named_file::NamedFile;
 
 /// The permission of others to write (inode(7)).

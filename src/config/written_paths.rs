@@ -4,7 +4,8 @@
 //! the anchors would stop the next start. Deliberately not here: whether they can be written, which the start tries.
 
 use super::control::ControlAddress;
-use super::fault::{FilePosition, Inspection};
+use super::fault::FilePosition;
+use super::inspection::Inspection;
 use super::log::LogOutput;
 use super::settings::Settings;
 use std::fs;

@@ -3,7 +3,6 @@
 use crate::{
     clock::{Clock, LogTime},
     in_use::{Current, InUse},
-    signing::AssertionSigner,
     state::StateStore,
     telemetry::Telemetry,
 };
@@ -22,8 +21,6 @@ pub(super) const MAX_BODY: usize = 64 * 1024;
 pub struct ControlContext {
     /// `system` of errors (ERR-1).
     pub system: String,
-    /// The signer of assertions, if there is one; this listener publishes its public keys (FWD-1).
-    pub assertion_signer: Option<Arc<AssertionSigner>>,
     /// The store.
     pub store: Arc<StateStore>,
     /// The clock.

@@ -23,7 +23,8 @@ mod sca;
 mod tpp;
 mod watch;
 
-// Triggers of a reload, and of opening the logs again.
+// What ends or fills, once a day. Triggers of a reload, and of opening the logs again.
+mod daily;
 mod logs;
 mod reload;
 
@@ -121,6 +122,7 @@ impl Listener {
             () = reload::at_hangup(&context, hangup) => {}
             () = reload::when_changed(&context) => {}
             () = logs::reopen_at_signal(&context, reopen) => {}
+            () = daily::log_each_day(&context) => {}
         }
     }
 }

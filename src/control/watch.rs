@@ -187,7 +187,7 @@ pub(super) async fn metrics(
             degraded: degradations(&context)
                 .map(|(degradation, fault)| (degradation, fault.is_some()))
                 .to_vec(),
-            configuration: in_use.facts(),
+            configuration: in_use.facts(context.clock.now()),
         })
     });
     let rendered = rendered.await;
@@ -207,11 +207,9 @@ pub(super) async fn openapi(Extension(in_use): Extension<Arc<InUse>>) -> Respons
 }
 
 /// The public keys of assertions (FWD-1, RFC 7517); empty without assertions.
-pub(super) async fn keys(State((_, context)): State<Status>) -> impl IntoResponse {
-    let keys = context
-        .assertion_signer
-        .as_ref()
-        .map(|assertion_signer| assertion_signer.published());
+pub(super) async fn keys(Extension(in_use): Extension<Arc<InUse>>) -> impl IntoResponse {
+    let signer = in_use.assertion_signer.as_ref();
+    let keys = signer.map(|signer| signer.published());
     let keys = keys.unwrap_or(r#"{"keys":[]}"#).to_owned();
     ([(header::CONTENT_TYPE, "application/jwk-set+json")], keys)
 }

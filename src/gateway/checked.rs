@@ -5,19 +5,21 @@
 //! not here: the configuration file and the files that it names, which `config` reads.
 
 use super::{
-    descriptors, sizing,
+    descriptors, memory_limit, sizing,
     start_fault::{StartFault, StartFaults},
 };
 use crate::{
     audit::AuditFault,
     clock::Timestamp,
-    config::{AuditSettings, Fixed, Log, Settings},
+    config::{AuditSettings, Fixed, Log, LogOutput, Settings},
     control,
+    expiring::{Expiring, Finding},
+    in_use::seals_finding,
     private_file::{self, FileFault},
     sca::{KeyFault, ScaSettings},
     signing::{AssertionKeyFault, AssertionSettings},
     state::{EngineSettings, StateSettings, StateStore},
-    telemetry::try_log,
+    telemetry::{FolderUse, WrittenFolders, try_log},
     trust::Revocation,
     upstreams,
 };
@@ -71,12 +73,16 @@ impl Checked {
         if let Err(fault) = StateStore::try_open(&fixed.state) {
             faults.push(StartFault::State(fault));
         }
-        faults.extend(fixed.assertion.as_ref().and_then(try_assertion_key));
+        faults.extend(reloadable.assertion.as_ref().and_then(try_assertion_key));
         let warnings = reloadable.warnings.iter();
         let mut warnings: Vec<_> = warnings
             .filter_map(|warning| Some(warning.at(now)?.to_string()))
             .collect();
         warnings.extend(open_state(&fixed.state));
+        let full = written_folders(&settings).findings();
+        let full = full.into_iter().chain(used_keys(&reloadable.sca));
+        warnings.extend(full.map(|finding| finding.text));
+        warnings.extend(sizing::beyond(&settings, memory_limit::limit()));
         warnings.extend(upstreams::unresolved(&reloadable.upstreams));
         let revocation = reloadable.snapshot.trust.revocation();
         warnings.extend(revocation.and_then(|revocation| try_copies(revocation)));
@@ -173,6 +179,42 @@ fn open_state(state: &StateSettings) -> Option<String> {
             "state.file: the mode {mode:04o} of {path} grants access to other users; set it to 0600"
         )
     })
+}
+
+/// The keys of SCA links that have sealed many tokens.
+fn used_keys(sca: &ScaSettings) -> Vec<Finding> {
+    let counts = sca.sealed().into_iter();
+    counts
+        .filter_map(|(key, count)| seals_finding(&key, count))
+        .collect()
+}
+
+/// The folders that the gateway writes to. A state in PostgreSQL has its disk elsewhere.
+pub(super) fn written_folders(settings: &Settings) -> WrittenFolders {
+    let Settings { fixed, reloadable } = settings;
+    let mut folders = WrittenFolders::default();
+    match &fixed.state.engine {
+        EngineSettings::Sqlite => {
+            let folder = private_file::folder_of(&fixed.state.file);
+            folders = folders.with(FolderUse::State, folder);
+        }
+        EngineSettings::Postgres(_) => {}
+    }
+    if let Some(audit) = &fixed.audit {
+        folders = folders.with(FolderUse::Audit, &audit.folder);
+    }
+    let log = &fixed.log;
+    let access = log.access.then_some(&log.access_output);
+    for output in access.into_iter().chain([&log.events_output]) {
+        if let LogOutput::File(path) = output {
+            folders = folders.with(FolderUse::Logs, private_file::folder_of(path));
+        }
+    }
+    let revocation = reloadable.snapshot.trust.revocation();
+    match revocation.and_then(|revocation| revocation.copies()) {
+        Some(copies) => folders.with(FolderUse::Copies, copies),
+        None => folders,
+    }
 }
 
 /// Without copies the gateway works, but it judges nobody after a restart until it has fetched anew.

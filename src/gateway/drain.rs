@@ -166,9 +166,12 @@ impl Drain {
     }
 
     async fn close_control(&self, signals: &mut EndSignals) {
-        tokio::select! {
-            _ = timeout(CONTROL_WITHIN, self.control.closed()) => {}
-            _ = signals.next_stop() => {}
+        let is_closed = tokio::select! {
+            closed = timeout(CONTROL_WITHIN, self.control.closed()) => closed.is_ok(),
+            _ = signals.next_stop() => false,
+        };
+        if !is_closed {
+            tracing::warn!("stopping: calls of the control listener that still run are cut");
         }
     }
 
@@ -282,8 +285,10 @@ impl ShutdownSignalWatch for BySignal {
             }
             Ending::HandedOver => self.drain.hand_over(signals, sockets).await,
         }
-        let requests = self.drain.underway.count();
-        tracing::info!(requests, "stopped");
+        match self.drain.underway.count() {
+            0 => tracing::info!(requests = 0_u64, "stopped"),
+            requests => tracing::warn!(requests, "stopped, and these requests were cut"),
+        }
         // pingora then drops its tasks before the process ends, and a dropped exchange is still reported.
         ShutdownSignal::GracefulTerminate
     }

@@ -17,7 +17,7 @@ use super::{
     read_ahead::ReadAhead,
     relay::{self, AnswerBody},
     sca_link, settle,
-    upstream::{CoreAnswer, SendFailure, Upstream, broken_off},
+    upstream::{CoreAnswer, Destination, SendFailure, Upstream, broken_off},
 };
 use crate::{
     admission::{Admitted, Outcome, UnderWay},
@@ -118,9 +118,10 @@ impl Forwarder {
             Some(_) => Box::pin(settle::last_removal(admitted, &self.store)).await,
             None => None,
         };
-        let snapshot = &exchange.in_use().snapshot;
-        let mut under_way = UnderWay::new(admitted, snapshot, &*self.current, &self.store);
-        let answered = pin!(self.upstream.send(&group, &mut under_way, tpp, session)).await;
+        let in_use = exchange.in_use();
+        let to = Destination::of(in_use, &group);
+        let mut under_way = UnderWay::new(admitted, &in_use.snapshot, &*self.current, &self.store);
+        let answered = pin!(self.upstream.send(to, &mut under_way, tpp, session)).await;
         exchange.note_late(&under_way.observed());
         let admitted = &*admitted;
         let judge = |answer| self.judge_size(answer, &group, admitted, tpp);

@@ -27,7 +27,7 @@ use crate::{
     config::ListenerLimits,
     in_use::Current,
     interface::{Reason, Refusal},
-    signing::{AnswerSigning, AssertionSigner},
+    signing::AnswerSigning,
     state::StateStore,
     telemetry::Telemetry,
     upstreams::RequestRoom,
@@ -72,8 +72,6 @@ pub(super) struct GateSettings {
     pub(super) hsts: Option<Duration>,
     /// The limits of a connection (HTTP-9).
     pub(super) limits: ListenerLimits,
-    /// Signs assertions for the core (FWD-1), if they are configured.
-    pub(super) assertion_signer: Option<Arc<AssertionSigner>>,
     /// Signs answers (SIG-12), if that is configured.
     pub(super) response_signing: Option<AnswerSigning>,
 }
@@ -102,7 +100,7 @@ impl Gate {
             ),
             responder: Responder::new(settings.origin),
             forwarder: Forwarder::new(
-                Upstream::new(settings.assertion_signer, clock, Arc::clone(&telemetry)),
+                Upstream::new(clock, Arc::clone(&telemetry)),
                 &settings.limits,
                 Arc::clone(&store),
                 telemetry,

@@ -40,6 +40,7 @@ mod overload;
 
 // File descriptors: enough for all connections within the limits. What a configuration needs at most.
 mod descriptors;
+mod memory_limit;
 mod sizing;
 
 // The public listener, below HTTP: limits on the number, size and time of connections, heads and frames.

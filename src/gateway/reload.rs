@@ -9,7 +9,7 @@ use crate::{
     admission::Snapshot,
     audit::AuditKind,
     clock::{Clock, LogTime},
-    config::{Fixed, Settings},
+    config::{Fixed, Settings, Warning},
     control::Reload,
     hex,
     in_use::{Current, InUse},
@@ -84,6 +84,7 @@ impl Reloader {
         for warning in settings.warnings.iter().filter_map(|one| one.at(now)) {
             tracing::warn!("{warning}");
         }
+        keep_ends(&before.warnings, &mut settings.warnings);
         let links = settings
             .sca
             .links_again(fixed.environment, &before.links)
@@ -91,6 +92,12 @@ impl Reloader {
                 let file = settings.sca.token_keys.display();
                 vec![format!("{file}: {fault}")]
             })?;
+        let assertion_signer = settings
+            .assertion
+            .as_ref()
+            .map(|assertion| assertion.signer_again(&self.fixed.system))
+            .transpose()
+            .map_err(|(path, fault)| vec![format!("{}: {fault}", path.display())])?;
         settings.snapshot = keep_counts(&before.snapshot, settings.snapshot);
         let trust = &settings.snapshot.trust;
         trust.keep_those_of(&before.snapshot.trust, now);
@@ -105,6 +112,7 @@ impl Reloader {
             &self.fixed,
             settings,
             links,
+            assertion_signer,
             upstreams,
             &self.telemetry,
             now,
@@ -168,6 +176,13 @@ impl Reload for Reloader {
     fn read_since(&self) -> LogTime {
         self.current.load().files.since
     }
+}
+
+/// The end of a file that only a restart reads again stays the one of the file in use.
+fn keep_ends(old: &[Warning], new: &mut Vec<Warning>) {
+    new.retain(|warning| !warning.needs_restart());
+    let kept = old.iter().filter(|warning| warning.needs_restart());
+    new.extend(kept.cloned());
 }
 
 /// The new snapshot, with the old one's counts and revocation data for each part whose settings are unchanged.

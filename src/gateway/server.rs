@@ -1,7 +1,7 @@
 //! Starts and runs the gateway's server.
 
 use super::{
-    checked::{Checked, Ports},
+    checked::{Checked, Ports, written_folders},
     control_service::{ControlRun, ControlService},
     drain::{BySignal, CONTROL_WITHIN, Drain, Drained},
     error_body::ErrorBodySettings,
@@ -16,15 +16,14 @@ use crate::{
     admission::Snapshot,
     audit::{self, Audit, AuditKind},
     clock::Clock,
-    config::{Fixed, Listener, LogOutput, Settings, Shutdown},
+    config::{Fixed, Listener, Settings, Shutdown},
     control::{self, ControlContext, ControlSignals, Readiness, Reload},
     in_use::{Current, InUse},
     interface::operations::Environment,
-    private_file,
     sca::{Links, ScaSettings},
     signing::{AssertionSettings, AssertionSigner},
     state::{EngineSettings, StateStore},
-    telemetry::{AccessLog, FolderUse, LAST_WITHIN, Telemetry, UpgradeResult, WrittenFolders},
+    telemetry::{AccessLog, LAST_WITHIN, Telemetry, UpgradeResult, WrittenFolders},
     upstreams::{Upkeep, Upstreams},
 };
 use pingora::{
@@ -139,27 +138,31 @@ pub(super) fn prepare(
     mut inherited: Inherited,
     signals: Option<ControlSignals>,
 ) -> Result<Prepared, StartFault> {
-    let Settings { fixed, reloadable } = checked.into_settings();
+    let settings = checked.into_settings();
+    let folders = written_folders(&settings);
+    let Settings { fixed, reloadable } = settings;
     let (socket, bound, sockets) = bind(&fixed, &mut inherited)?;
     let source = reloadable.files.source.clone();
-    let telemetry = Arc::new(telemetry(&fixed, source.as_deref(), &clock)?);
+    let telemetry = Arc::new(telemetry(&fixed, source.as_deref(), folders, &clock)?);
     let links = links(&reloadable.sca, fixed.environment, &clock)?;
     let store = Arc::new(StateStore::open(&fixed.state).map_err(StartFault::State)?);
-    let assertion_signer = assertion_signer(fixed.assertion.as_ref(), &fixed.system)?;
+    let signer = assertion_signer(reloadable.assertion.as_ref(), &fixed.system)?;
     let mut server = server(fixed.listener.threads);
     start_checks(&reloadable.snapshot, &clock)?;
     let upkeep = Upkeep::start(&telemetry).map_err(StartFault::Upstreams)?;
     let core = reloadable.upstreams.longest();
     let upstreams = Upstreams::start(reloadable.upstreams.clone(), None, &upkeep);
     let now = clock.now();
-    let in_use = InUse::new(&fixed, reloadable, links, upstreams, &telemetry, now);
+    let in_use = InUse::new(
+        &fixed, reloadable, links, signer, upstreams, &telemetry, now,
+    );
     let current = Arc::new(Current::from_pointee(in_use));
     let gate = Gate::new(
         Arc::clone(&current),
         Arc::clone(&store),
         clock.clone(),
         Arc::clone(&telemetry),
-        gate_settings(&fixed, assertion_signer.clone()),
+        gate_settings(&fixed),
     );
     let drain = Drain::new(Arc::clone(gate.underway()), &fixed, core);
     let accepting = Arc::new(AtomicBool::new(false));
@@ -176,7 +179,6 @@ pub(super) fn prepare(
     });
     let context = Arc::new(ControlContext {
         system,
-        assertion_signer,
         current,
         store,
         clock,
@@ -223,7 +225,7 @@ fn links(sca: &ScaSettings, environment: Environment, clock: &Clock) -> Result<L
         .map_err(|fault| StartFault::TokenKeys(sca.token_keys.clone(), fault))
 }
 
-fn gate_settings(fixed: &Fixed, assertion_signer: Option<Arc<AssertionSigner>>) -> GateSettings {
+fn gate_settings(fixed: &Fixed) -> GateSettings {
     GateSettings {
         origin: ErrorBodySettings {
             system: fixed.system.clone(),
@@ -233,7 +235,6 @@ fn gate_settings(fixed: &Fixed, assertion_signer: Option<Arc<AssertionSigner>>) 
         body_timeout: fixed.listener.body_timeout,
         hsts: fixed.listener.hsts,
         limits: fixed.listener.limits.clone(),
-        assertion_signer,
         response_signing: fixed.response_signing.clone(),
     }
 }
@@ -242,8 +243,8 @@ fn gate_settings(fixed: &Fixed, assertion_signer: Option<Arc<AssertionSigner>>) 
 fn assertion_signer(
     settings: Option<&AssertionSettings>,
     system: &str,
-) -> Result<Option<Arc<AssertionSigner>>, StartFault> {
-    let signer = settings.map(|settings| settings.signer(system).map(Arc::new));
+) -> Result<Option<AssertionSigner>, StartFault> {
+    let signer = settings.map(|settings| settings.signer(system));
     signer
         .transpose()
         .map_err(|(path, fault)| StartFault::AssertionKey(path, fault))
@@ -271,7 +272,12 @@ fn start_checks(snapshot: &Snapshot, clock: &Clock) -> Result<(), StartFault> {
 }
 
 /// Opens the access log and the audit, where they are on. The audit has the start, and the hash of the configuration.
-fn telemetry(fixed: &Fixed, source: Option<&Path>, clock: &Clock) -> Result<Telemetry, StartFault> {
+fn telemetry(
+    fixed: &Fixed,
+    source: Option<&Path>,
+    folders: WrittenFolders,
+    clock: &Clock,
+) -> Result<Telemetry, StartFault> {
     let log = &fixed.log;
     let access = log
         .access
@@ -287,30 +293,7 @@ fn telemetry(fixed: &Fixed, source: Option<&Path>, clock: &Clock) -> Result<Tele
         .with_some("configuration", source.and_then(reload::file_hash));
     audit.record(started);
     let telemetry = Telemetry::new(access).with_audit(audit);
-    Ok(telemetry.with_folders(written_folders(fixed)))
-}
-
-/// The folders that grow with traffic. A state in PostgreSQL has its disk elsewhere.
-fn written_folders(fixed: &Fixed) -> WrittenFolders {
-    let mut folders = WrittenFolders::default();
-    match &fixed.state.engine {
-        EngineSettings::Sqlite => {
-            let folder = private_file::folder_of(&fixed.state.file);
-            folders = folders.with(FolderUse::State, folder);
-        }
-        EngineSettings::Postgres(_) => {}
-    }
-    if let Some(audit) = &fixed.audit {
-        folders = folders.with(FolderUse::Audit, &audit.folder);
-    }
-    let log = &fixed.log;
-    let access = log.access.then_some(&log.access_output);
-    for output in access.into_iter().chain([&log.events_output]) {
-        if let LogOutput::File(path) = output {
-            folders = folders.with(FolderUse::Logs, private_file::folder_of(path));
-        }
-    }
-    folders
+    Ok(telemetry.with_folders(folders))
 }
 
 /// The sockets of both listeners. pingora would end the process if it could not listen.

@@ -33,36 +33,76 @@ const PSU: u64 = 874;
 const REQUEST_ID: u64 = 100;
 const QUOTA: u64 = 205;
 
+/// The memory by its parts, in KiB.
+struct Memory {
+    connections: u64,
+    /// That of each connection.
+    connection: u64,
+    open: u64,
+    ahead: u64,
+    held: u64,
+}
+
+impl Memory {
+    fn of(settings: &Settings) -> Self {
+        let fixed = &settings.fixed;
+        let connections = whole(fixed.listener.limits.connections);
+        let state = &fixed.state;
+        let held = [
+            (state.psus_in_memory, PSU),
+            (whole(state.request_ids_in_memory), REQUEST_ID),
+            (state.refusals_in_memory, QUOTA),
+        ];
+        let held = held
+            .into_iter()
+            .map(|(count, bytes)| count.saturating_mul(bytes));
+        let connection = match fixed.listener.client_auth {
+            ClientAuth::Off => CONNECTION,
+            ClientAuth::Optional | ClientAuth::Required => CONNECTION + CLIENT_CHAIN,
+        };
+        Self {
+            connections,
+            connection,
+            open: connections.saturating_mul(connection),
+            ahead: whole(fixed.listener.limits.read_ahead) / 1024,
+            held: held.fold(0, u64::saturating_add) / 1024,
+        }
+    }
+
+    fn sum(&self) -> u64 {
+        [START, CACHES, self.open, self.ahead, self.held]
+            .into_iter()
+            .fold(0, u64::saturating_add)
+    }
+}
+
 /// Two lines: the memory, and the descriptors.
 pub(super) fn describe(settings: &Settings) -> String {
-    let fixed = &settings.fixed;
-    let connections = whole(fixed.listener.limits.connections);
-    let state = &fixed.state;
-    let held = [
-        (state.psus_in_memory, PSU),
-        (whole(state.request_ids_in_memory), REQUEST_ID),
-        (state.refusals_in_memory, QUOTA),
-    ];
-    let held = held
-        .into_iter()
-        .map(|(count, bytes)| count.saturating_mul(bytes));
-    let held = held.fold(0, u64::saturating_add) / 1024;
-    let connection = match fixed.listener.client_auth {
-        ClientAuth::Off => CONNECTION,
-        ClientAuth::Optional | ClientAuth::Required => CONNECTION + CLIENT_CHAIN,
-    };
-    let open = connections.saturating_mul(connection);
-    let ahead = whole(fixed.listener.limits.read_ahead) / 1024;
-    let sum = [START, CACHES, open, ahead, held]
-        .into_iter()
-        .fold(0, u64::saturating_add);
+    let memory = Memory::of(settings);
+    let Memory {
+        connections,
+        connection,
+        open,
+        ahead,
+        held,
+    } = memory;
     let start = START.saturating_add(CACHES);
-    let [sum, start, open, ahead, held] = [sum, start, open, ahead, held].map(mebibytes);
-    let descriptors = descriptors::needed(&fixed.listener, &settings.reloadable.upstreams);
+    let [sum, start, open, ahead, held] = [memory.sum(), start, open, ahead, held].map(mebibytes);
+    let descriptors = descriptors::needed(&settings.fixed.listener, &settings.reloadable.upstreams);
     format!(
         "{sum} MiB of memory: {start} for the process, {open} for {connections} connections ({connection} KiB each), {ahead} for answers to slow callers, {held} for PSUs, request ids and quotas; besides, at most {SIGNED_MIB} MiB for each connection on which a signature has verified, and {TPP} KiB for each TPP\n\
          at most {descriptors} file descriptors"
     )
+}
+
+/// Warns where the kernel ends the process before it has the memory that strangers can make it use. `limit` is in bytes.
+pub(super) fn beyond(settings: &Settings, limit: Option<u64>) -> Option<String> {
+    let (sum, limit) = (mebibytes(Memory::of(settings).sum()), limit? >> 20);
+    (sum > limit).then(|| {
+        format!(
+            "the memory limit of this process's control group is {limit} MiB, and this configuration needs up to {sum} MiB: raise the limit, or lower listener.max_connections, listener.read_ahead, or the limits of the state (docs/sizing.md)"
+        )
+    })
 }
 
 fn whole(number: usize) -> u64 {

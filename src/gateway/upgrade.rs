@@ -152,8 +152,10 @@ impl Successor {
     pub(super) fn stop(&mut self) {
         let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         // The id of a process that has ended may be another one's.
-        if let (Some(id), Ok(None)) = (id, self.child.try_wait()) {
-            let _ = kill_process(id, Signal::INT);
+        if let (Some(id), Ok(None)) = (id, self.child.try_wait())
+            && let Err(error) = kill_process(id, Signal::INT)
+        {
+            tracing::error!(process = self.id(), %error, "the new process cannot be told to end");
         }
     }
 
@@ -169,11 +171,13 @@ impl Successor {
             () = end => return,
             () = patience => {}
         }
-        tracing::warn!(
-            process = self.id(),
-            "the new process does not end and is killed"
-        );
-        let _ = self.child.kill();
+        let process = self.id();
+        match self.child.kill() {
+            Ok(()) => tracing::warn!(process, "the new process did not end and was killed"),
+            Err(error) => {
+                tracing::error!(process, %error, "the new process does not end and cannot be killed");
+            }
+        }
     }
 }
 

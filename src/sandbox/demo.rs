@@ -82,7 +82,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Box<dyn std::error::Error>> {
     let listener = settings.fixed.listener.address;
     let upstream = core_address(&args.config, &settings)?;
     check_addresses(&args.config, listener, control, upstream)?;
-    let assertion = settings.fixed.assertion.as_ref();
+    let assertion = settings.reloadable.assertion.as_ref();
     let assertion = assertion.ok_or_else(|| DemoFault::NotAsserted(args.config.clone()))?;
     let core = CoreSettings {
         upstream,

@@ -13,6 +13,7 @@ pub use file::{SealsFault, check};
 
 use super::key_id::ID_LENGTH;
 use crate::private_file;
+pub(super) use file::read as counts;
 use file::{count_of, read, take_turn, text_of};
 use std::{
     fmt,

@@ -1,6 +1,9 @@
 //! The settings of SCA.
 
-use super::{KeyFault, Links, SealsFault, TokenKeys, seals::Seals};
+use super::{
+    KeyFault, Links, SealsFault, TokenKeys,
+    seals::{self, Seals},
+};
 use crate::{clock::Timestamp, interface::operations::Environment};
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -81,6 +84,20 @@ impl ScaSettings {
             _ => Arc::new(Seals::open(&self.token_seals).map_err(|fault| self.uncounted(fault))?),
         };
         Ok(self.counted(environment, keys, seals))
+    }
+
+    /// The number of tokens that each key of the files has sealed, by the key's id. Empty if a file is missing or cannot be used, which the
+    /// start reports.
+    pub fn sealed(&self) -> Vec<(String, u64)> {
+        let keys = TokenKeys::read(&self.token_keys).ok();
+        let counts = seals::counts(&self.token_seals).ok();
+        let Some((keys, counts)) = keys.zip(counts) else {
+            return Vec::new();
+        };
+        let counts = counts.into_iter();
+        let used = counts.filter(|(id, _)| keys.find(id.to_be_bytes()).is_some());
+        used.map(|(id, count)| (format!("{id:08x}"), count))
+            .collect()
     }
 
     fn counted(&self, environment: Environment, keys: TokenKeys, seals: Arc<Seals>) -> Links {

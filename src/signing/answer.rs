@@ -2,9 +2,8 @@
 //! names the certificate, algorithm rsa-sha256, headers "date digest x-request-id" as far as the answer has them.
 
 use crate::{
-    clock::Timestamp,
     interface::headers::{DATE, DIGEST, SIGNATURE, TPP_SIGNATURE_CERTIFICATE, X_REQUEST_ID},
-    trust::{end_of, judgement},
+    trust::judgement,
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -30,7 +29,6 @@ pub struct AnswerSigner {
     certificate: HeaderValue,
     key_id: String,
     key: Box<dyn Signer>,
-    end: Option<Timestamp>,
 }
 
 /// The key cannot sign answers, or its certificate cannot be named in a keyId.
@@ -78,13 +76,7 @@ impl AnswerSigner {
             certificate,
             key_id,
             key,
-            end: identity.cert.iter().filter_map(|der| end_of(der)).min(),
         })
-    }
-
-    /// When its certificate ends, or the first of the CAs in its file.
-    pub const fn end(&self) -> Option<Timestamp> {
-        self.end
     }
 
     /// Digest, Signature and TPP-Signature-Certificate for an answer with these headers and this body. `None` if the

@@ -22,16 +22,32 @@ pub struct AssertionSettings {
 }
 
 impl AssertionSettings {
-    /// The signer for these settings; `system` is the `iss` claim.
+    /// The signer for these settings; creates the key if there is none. `system` is the `iss` claim.
     ///
     /// # Errors
     /// The file that cannot be used, and why.
     pub fn signer(&self, system: &str) -> Result<AssertionSigner, (PathBuf, AssertionKeyFault)> {
-        let named = |path: &PathBuf| {
-            let path = path.clone();
-            move |fault| (path, fault)
-        };
-        let key = AssertionKey::read_or_make(&self.key).map_err(named(&self.key))?;
+        let key = AssertionKey::read_or_make(&self.key);
+        self.signer_of(key, system)
+    }
+
+    /// The signer after a reload, which creates no key: the core would refuse a new one in place of a lost file.
+    ///
+    /// # Errors
+    /// The file that cannot be used, and why.
+    pub fn signer_again(
+        &self,
+        system: &str,
+    ) -> Result<AssertionSigner, (PathBuf, AssertionKeyFault)> {
+        self.signer_of(AssertionKey::read(&self.key), system)
+    }
+
+    fn signer_of(
+        &self,
+        key: Result<AssertionKey, AssertionKeyFault>,
+        system: &str,
+    ) -> Result<AssertionSigner, (PathBuf, AssertionKeyFault)> {
+        let key = key.map_err(|fault| (self.key.clone(), fault))?;
         let previous = self.previous.as_ref();
         let previous =
             previous.map(|path| AssertionKey::read(path).map_err(|fault| (path.clone(), fault)));

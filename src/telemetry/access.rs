@@ -101,9 +101,9 @@ impl AccessLog {
         unsaid.collect()
     }
 
-    /// Opens the file by its name again.
-    pub(super) fn reopen(&self) {
-        self.stream.reopen();
+    /// Opens the file by its name again; `Err` is why not.
+    pub(super) fn reopen(&self, within: Duration) -> Result<(), String> {
+        self.stream.reopen(within)
     }
 
     /// The numbers of lines since the start.

@@ -5,6 +5,7 @@ use super::{
     table,
     values::FolderUse,
 };
+use crate::expiring::{Expiring, Finding};
 use rustix::fs::statvfs;
 use std::{
     collections::BTreeMap,
@@ -15,6 +16,25 @@ use std::{
 #[derive(Clone, Debug, Default)]
 pub struct WrittenFolders(BTreeMap<FolderUse, Vec<PathBuf>>);
 
+/// The room on the disk of a folder, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Room {
+    /// What a process without privileges may still write.
+    free: u64,
+    size: u64,
+}
+
+impl FolderUse {
+    const fn fills(self) -> Expiring {
+        match self {
+            Self::State => Expiring::StateDisk,
+            Self::Audit => Expiring::AuditDisk,
+            Self::Logs => Expiring::LogsDisk,
+            Self::Copies => Expiring::CopiesDisk,
+        }
+    }
+}
+
 impl WrittenFolders {
     /// Adds a folder. Of several with the same use, the metric shows the one with the least free bytes.
     #[must_use]
@@ -23,12 +43,35 @@ impl WrittenFolders {
         self
     }
 
+    /// The disks that are full, or nearly. A folder that does not exist yet is judged by the one above it.
+    pub fn findings(&self) -> Vec<Finding> {
+        let each = self.0.iter();
+        let each =
+            each.flat_map(|(what, folders)| folders.iter().map(|folder| (what.fills(), folder)));
+        each.filter_map(|(of, folder)| {
+            let Room { free, size } = folder.ancestors().find_map(room)?;
+            let level = of.of_disk(free, size)?;
+            let effect = match of.stops_requests() {
+                true => "requests are refused when it is full",
+                false => "nothing more is written when it is full",
+            };
+            let text = format!(
+                "the disk of {} has {} MiB left of {} MiB; {effect}",
+                folder.display(),
+                free >> 20,
+                size >> 20
+            );
+            Some(Finding { of, level, text })
+        })
+        .collect()
+    }
+
     /// The bytes that are free in the folders for each.
     fn free(&self) -> impl Iterator<Item = (FolderUse, u64)> {
         let folders = self.0.iter();
         folders.filter_map(|(what, folders)| {
-            let free = folders.iter().filter_map(|folder| free(folder));
-            Some((*what, free.min()?))
+            let rooms = folders.iter().filter_map(|folder| room(folder));
+            Some((*what, rooms.map(|room| room.free).min()?))
         })
     }
 }
@@ -39,10 +82,16 @@ pub(super) fn add(folders: &WrittenFolders, to: &mut Families) {
     to.each(&table::DISK_FREE, samples);
 }
 
-/// The bytes that a process without privileges may still write.
-fn free(folder: &Path) -> Option<u64> {
-    let disk = statvfs(folder).ok()?;
-    Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+fn room(folder: &Path) -> Option<Room> {
+    let path = match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
+    };
+    let disk = statvfs(path).ok()?;
+    Some(Room {
+        free: disk.f_bavail.saturating_mul(disk.f_frsize),
+        size: disk.f_blocks.saturating_mul(disk.f_frsize),
+    })
 }
 
 #[cfg(test)]
@@ -54,7 +103,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let missing = folder.path().join("missing");
         let proc = Path::new("/proc");
-        assert_eq!(free(proc), Some(0), "a file system without a disk");
+        assert_eq!(
+            room(proc),
+            Some(Room { free: 0, size: 0 }),
+            "a file system without a disk"
+        );
         let folders = WrittenFolders::default()
             .with(FolderUse::Logs, folder.path())
             .with(FolderUse::Logs, proc)

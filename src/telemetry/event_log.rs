@@ -87,11 +87,9 @@ pub(super) fn say_left_out(due: Vec<Due>, is_end: bool) -> Vec<Due> {
     unsaid.collect()
 }
 
-/// Opens the file of the events by its name again.
-pub(super) fn reopen() {
-    if let Some(log) = LOG.get() {
-        log.stream.reopen();
-    }
+/// Opens the file of the events by its name again; `Err` is why not.
+pub(super) fn reopen(within: Duration) -> Result<(), String> {
+    LOG.get().map_or(Ok(()), |log| log.stream.reopen(within))
 }
 
 /// The numbers of lines since the start.

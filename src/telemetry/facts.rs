@@ -2,12 +2,13 @@
 
 use super::{
     subject::Subject,
-    values::{CertificateUse, Degradation, HttpVersion, ReadinessCondition, TlsVersion},
+    values::{Degradation, HttpVersion, ReadinessCondition, TlsVersion},
 };
 use crate::{
     admission::{ObservableCheck, Outcome, Record},
     clock::{LogTime, Timestamp},
     config::Shown,
+    expiring::{Expiring, Finding},
     interface::{
         headers::{RequestId, trace::TraceContext},
         operations::Environment,
@@ -15,7 +16,11 @@ use crate::{
     state::Counters,
     trust::{Registers, Revocation, VerifiedCertificates},
 };
-use std::{collections::BTreeSet, net::IpAddr, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+    time::Duration,
+};
 use uuid::Uuid;
 
 /// A request that has ended.
@@ -111,8 +116,10 @@ pub struct ConfigurationFacts<'a> {
     pub since: Timestamp,
     /// What it says; `None` if it did not come from a file.
     pub shown: Option<&'a Shown>,
-    /// Ends of validity: of each kind of certificate, the one that ends first.
-    pub ends: Vec<(CertificateUse, Timestamp)>,
+    /// When the first of each kind ends, of what the configuration's files hold.
+    pub ends: BTreeMap<Expiring, Timestamp>,
+    /// What has ended or is full, or is soon; without disks.
+    pub findings: Vec<Finding>,
     /// The certificates of TPPs by which a signature has verified.
     pub seen: VerifiedCertificates,
     /// The registers; `None` if they are not checked.

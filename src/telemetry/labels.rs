@@ -4,13 +4,14 @@
 //! the types of its labels only ([`LabelSet`]): a value outside the set, or of another label, does not compile.
 
 use super::values::{
-    AddressAction, AddressPlace, BindingSource, CertificateUse, ClockDirection, ConnectionUse,
-    CutCause, Degradation, FailureKind, FolderUse, HandshakeOutcome, LineResult, Proves,
-    QuotaEvent, ReadinessCondition, ReloadResult, ScaEvent, StateTable, StatusClass, Stranger,
-    TlsVersion, UpgradeResult,
+    AddressAction, AddressPlace, BindingSource, ClockDirection, ConnectionUse, CutCause,
+    Degradation, FailureKind, FolderUse, HandshakeOutcome, LineResult, Proves, QuotaEvent,
+    ReadinessCondition, ReloadResult, ScaEvent, StateTable, StatusClass, Stranger, TlsVersion,
+    UpgradeResult,
 };
 use crate::{
     admission::{ObservableCheck, OutcomeKind, Stage},
+    expiring::Expiring,
     interface::{self, Side, headers::accept_fix, operations},
     trust::{CertificateSource, Tolerated, revocation::FetchResult},
 };
@@ -174,7 +175,8 @@ labels! {
     Place = "place" AtFirstUse(AddressPlace);
     Done = "done" AtFirstUse(AddressAction);
     Cache = "cache" Closed(CertificateSource);
-    Ends = "of" AtFirstUse(CertificateUse);
+    Ends = "of" AtFirstUse(Expiring, Expiring::ALL.iter().copied().filter(|of| of.is_certificate()), Expiring::name);
+    ExpiringKind = "of" Closed(Expiring);
     Serial = "serial" Bounded("the serial number in hexadecimal");
     Fetch = "result" Closed(FetchResult);
     Issuer = "issuer" Bounded("the name of the CA");

@@ -42,6 +42,7 @@ mod top;
 
 // Metrics that a scrape reads.
 mod disks;
+mod expiring;
 mod logs;
 mod process;
 mod registers;
@@ -76,14 +77,15 @@ pub use stream::LAST_WITHIN;
 pub use subject::Subject;
 pub use top::{Count, MINUTES, TopCounts, keyed};
 pub use values::{
-    AddressAction, AddressPlace, BindingSource, CertificateUse, CutCause, Degradation, FailureKind,
-    FolderUse, HandshakeOutcome, HttpVersion, LineKind, Psd2Service, ReadinessCondition, ScaEvent,
-    Stranger, TlsVersion, UpgradeResult,
+    AddressAction, AddressPlace, BindingSource, CutCause, Degradation, FailureKind, FolderUse,
+    HandshakeOutcome, HttpVersion, LineKind, Psd2Service, ReadinessCondition, ScaEvent, Stranger,
+    TlsVersion, UpgradeResult,
 };
 
 use crate::{
     audit::{Audit, AuditEvent},
     clock::{Clock, Timestamp},
+    expiring::Finding,
     interface::{Reason, operations::Catalogue},
 };
 use audited::RefusalRecords;
@@ -165,6 +167,11 @@ impl Telemetry {
         self
     }
 
+    /// The disks that are full, or nearly.
+    pub fn full_disks(&self) -> Vec<Finding> {
+        self.folders.findings()
+    }
+
     /// The audit.
     pub const fn audit(&self) -> &Audit {
         &self.audit
@@ -232,12 +239,16 @@ impl Telemetry {
         }
     }
 
-    /// Opens the files of the logs by their names again, after a tool has moved them.
-    pub fn reopen_logs(&self) {
-        if let Some(access) = &self.access {
-            access.reopen();
-        }
-        event_log::reopen();
+    /// Opens the files of the logs by their names again, after a tool has moved them. Waits for each writer, at most [`LAST_WITHIN`].
+    /// Returns the logs that were not opened, with the reason.
+    pub fn reopen_logs(&self) -> Vec<(&'static str, String)> {
+        let access = self.access.as_ref();
+        let access = access.map_or(Ok(()), |access| access.reopen(LAST_WITHIN));
+        let events = event_log::reopen(LAST_WITHIN);
+        let all = [("access log", access), ("event log", events)];
+        all.into_iter()
+            .filter_map(|(log, reopened)| Some((log, reopened.err()?)))
+            .collect()
     }
 
     /// Why the last lines of the access log, and of the log of events, could not be written.
@@ -390,6 +401,8 @@ impl Telemetry {
         seals::add(&configuration.seals, &mut families);
         upstreams::add(&configuration.endpoints, &mut families);
         disks::add(&self.folders, &mut families);
+        let disks = self.folders.findings();
+        expiring::add(configuration.findings.iter().chain(&disks), &mut families);
         process::add(self.since, not_ready, degraded, &mut families);
         families.text()
     }

@@ -71,8 +71,11 @@ pub(super) fn add(facts: &ConfigurationFacts<'_>, to: &mut Families) {
         (proves, number(count))
     });
     to.each(&table::CHECKS_OBSERVED, observed);
-    let ends = facts.ends.iter();
-    let ends = ends.map(|(of, end)| (*of, number(end.unix())));
+    let ends = facts
+        .ends
+        .iter()
+        .filter(|(of, _)| of.is_certificate())
+        .map(|(of, end)| (*of, number(end.unix())));
     to.each(&table::CERTIFICATE_END, ends);
     let cached = u64::try_from(facts.seen.count()).unwrap_or(u64::MAX);
     to.one(&table::CERTIFICATES_CACHED, number(cached));

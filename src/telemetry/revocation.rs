@@ -20,7 +20,7 @@ pub(super) fn add(revocation: &Revocation, to: &mut Families) {
         &table::REVOCATION_MAX_OVERDUE,
         revocation.stale().as_secs_f64(),
     );
-    let lists = counters.lists();
+    let lists = revocation.lists();
     let lists = lists.iter().map(|((issuer, from), next)| {
         let labels = (issuer.as_str(), from.as_str());
         (labels, number(next.unix()))

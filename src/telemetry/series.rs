@@ -4,14 +4,14 @@ use super::{
     ConfigurationFacts, EndpointFacts, Scrape, Telemetry,
     upstreams::SHOWN,
     values::{
-        AddressAction, AddressPlace, CertificateUse, Degradation, HandshakeOutcome,
-        ReadinessCondition, TlsVersion,
+        AddressAction, AddressPlace, Degradation, HandshakeOutcome, ReadinessCondition, TlsVersion,
     },
 };
 use crate::{
     admission::ObservableCheck,
     clock::Timestamp,
     config::Shown,
+    expiring::Expiring,
     interface::{
         TppId,
         operations::{Catalogue, Environment, builtin},
@@ -93,7 +93,8 @@ fn series_of_a_busy_gateway() {
             environment: Environment::Sandbox,
             since: now,
             shown: Some(&shown),
-            ends: CertificateUse::ALL.iter().map(|of| (*of, now)).collect(),
+            ends: Expiring::ALL.iter().map(|of| (*of, now)).collect(),
+            findings: Vec::new(),
             seen: trust.seen(),
             registers: Some(&registers),
             revocation: Some(&revocation),

@@ -41,9 +41,12 @@ impl Sink {
     }
 
     /// Opens the file by its name again. On a failure, the open file stays in use.
-    pub(super) fn reopen(&mut self) -> io::Result<()> {
+    pub(super) fn reopen(&mut self) -> Result<(), LogFault> {
         if matches!(self.output, LogOutput::File(_)) {
-            self.file = open(&self.output)?;
+            self.file = open(&self.output).map_err(|error| LogFault {
+                output: self.output.clone(),
+                error,
+            })?;
             self.is_torn = false;
         }
         Ok(())

@@ -16,8 +16,8 @@ use crate::{
 use std::{
     io,
     sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
         mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel},
     },
     time::Duration,
@@ -69,9 +69,12 @@ struct Shared<L> {
     written: AtomicU64,
     dropped: AtomicU64,
     failed: AtomicU64,
-    /// The failure of the last write, or of the last attempt to open the file again.
+    /// The failure of the last write.
     fault: Mutex<Option<String>>,
-    reopen: AtomicBool,
+    /// Who waits for the file to be opened again.
+    reopen: Mutex<Option<SyncSender<Result<(), String>>>>,
+    /// The failure of the last attempt to do so: lines go into the file that was open before.
+    moved: Mutex<Option<String>>,
     /// The lines for which the queue has no place.
     reserve: Reserve<L>,
 }
@@ -83,7 +86,8 @@ impl<L> Default for Shared<L> {
             dropped: AtomicU64::default(),
             failed: AtomicU64::default(),
             fault: Mutex::default(),
-            reopen: AtomicBool::default(),
+            reopen: Mutex::default(),
+            moved: Mutex::default(),
             reserve: Reserve::default(),
         }
     }
@@ -173,11 +177,21 @@ impl<L: JsonLine> LineStream<L> {
         }
     }
 
-    /// Opens the file by its name again, before the next line.
-    pub(super) fn reopen(&self) {
-        self.shared.reopen.store(true, Ordering::Release);
+    /// Opens the file by its name again, before the next line, and waits for the writer to have done so.
+    ///
+    /// # Errors
+    /// The reason why lines go into the file that was open before, or why it is not known where they go.
+    pub(super) fn reopen(&self, within: Duration) -> Result<(), String> {
+        let (done, result) = sync_channel(1);
+        *locked(&self.shared.reopen) = Some(done);
         // If the queue is full, the writer is awake.
         let _ = self.queue.try_send(Entry::Wake);
+        result.recv_timeout(within).unwrap_or_else(|_| {
+            let seconds = within.as_secs();
+            Err(format!(
+                "its writer did not open the file within {seconds} s: the disk, or the reader of a pipe, takes nothing"
+            ))
+        })
     }
 }
 
@@ -192,10 +206,10 @@ impl<L> LineStream<L> {
         }
     }
 
-    /// Why the last lines could not be written; `None` if they were.
+    /// Why the last lines could not be written, or were not written into the file that the log has now; `None` if they were.
     pub(super) fn fault(&self) -> Option<String> {
-        let fault = self.shared.fault.lock();
-        fault.unwrap_or_else(PoisonError::into_inner).clone()
+        let fault = locked(&self.shared.fault).clone();
+        fault.or_else(|| locked(&self.shared.moved).clone())
     }
 
     /// Waits until the queued lines are written. False on a timeout: the reader of the lines is stuck.
@@ -258,11 +272,10 @@ impl<L: JsonLine> Writer<L> {
                 text.push(b'\n');
                 count = count.saturating_add(1);
             }
-            if self.shared.reopen.swap(false, Ordering::AcqRel) {
-                // Whether lines can be written again, the next one shows.
-                if let Err(error) = self.sink.reopen() {
-                    self.note(Some(error));
-                }
+            let asked = locked(&self.shared.reopen).take();
+            if let Some(done) = asked {
+                // Who asked may have left: the fault stays.
+                let _ = done.send(self.reopen());
             }
             if count > 0 {
                 self.write(&text, count);
@@ -286,10 +299,23 @@ impl<L: JsonLine> Writer<L> {
         self.shared.failed.fetch_add(failed, Ordering::Relaxed);
     }
 
-    fn note(&self, error: Option<io::Error>) {
-        let fault = self.shared.fault.lock();
-        *fault.unwrap_or_else(PoisonError::into_inner) = error.map(|error| error.to_string());
+    fn reopen(&mut self) -> Result<(), String> {
+        let reopened = self.sink.reopen().map_err(|fault| {
+            format!(
+                "{fault}; lines go into the file that was open before, until SIGUSR1 opens this one"
+            )
+        });
+        *locked(&self.shared.moved) = reopened.clone().err();
+        reopened
     }
+
+    fn note(&self, error: Option<io::Error>) {
+        *locked(&self.shared.fault) = error.map(|error| error.to_string());
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -383,13 +409,40 @@ mod tests {
         stream.write("a");
         assert!(stream.flush(LAST_WITHIN));
         fs::rename(&path, &moved).unwrap();
-        stream.reopen();
+        stream.reopen(LAST_WITHIN).unwrap();
         stream.write("b");
         assert!(stream.flush(LAST_WITHIN));
         assert_eq!(fs::read_to_string(&moved).unwrap(), "a\n");
         assert_eq!(fs::read_to_string(&path).unwrap(), "b\n");
         assert_eq!(stream.counts().written, 2);
         assert_eq!(stream.fault(), None);
+    }
+
+    /// The file that was open before takes the lines, and the fault stays until the file is opened.
+    #[test]
+    fn a_file_that_cannot_be_opened_again_is_a_fault() {
+        let folder = tempfile::tempdir().unwrap();
+        let logs = folder.path().join("logs");
+        let moved = folder.path().join("moved");
+        fs::create_dir(&logs).unwrap();
+        let path = logs.join("log");
+        let stream = LineStream::open("unwritable", LogOutput::File(path.clone())).unwrap();
+        fs::rename(&logs, &moved).unwrap();
+        let fault = stream.reopen(LAST_WITHIN).unwrap_err();
+        assert!(
+            fault.contains("lines go into the file that was open before"),
+            "{fault}"
+        );
+        stream.write("a");
+        assert!(stream.flush(LAST_WITHIN));
+        assert_eq!(stream.fault(), Some(fault));
+        assert_eq!(fs::read_to_string(moved.join("log")).unwrap(), "a\n");
+        fs::create_dir(&logs).unwrap();
+        stream.reopen(LAST_WITHIN).unwrap();
+        assert_eq!(stream.fault(), None);
+        stream.write("b");
+        assert!(stream.flush(LAST_WITHIN));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "b\n");
     }
 
     #[test]

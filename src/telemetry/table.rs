@@ -5,10 +5,10 @@
 
 use super::labels::{
     BoundBy, Build, Cache, Commit, Condition, CoreStatus, Cut, Degraded, Direction, Done, Endpoint,
-    Ends, Environment, Failure, Fault, Fetch, Files, Fix, Folder, Group, Handshake, Hash, Issuer,
-    Key, LabelSet, Lines, ObservedCheck, Operation, Outcome, Place, Proven, Quota, Reason, Reload,
-    Sca, Serial, Shed, Source, Status, Table, TimedCheck, Tls, ToleratedFault, Tpp, Upgrade,
-    Upstream, Use, Values,
+    Ends, Environment, ExpiringKind, Failure, Fault, Fetch, Files, Fix, Folder, Group, Handshake,
+    Hash, Issuer, Key, LabelSet, Lines, ObservedCheck, Operation, Outcome, Place, Proven, Quota,
+    Reason, Reload, Sca, Serial, Shed, Source, Status, Table, TimedCheck, Tls, ToleratedFault, Tpp,
+    Upgrade, Upstream, Use, Values,
 };
 use crate::state::Counters;
 use std::marker::PhantomData;
@@ -168,7 +168,7 @@ metrics! {
         REVOCATION_MAX_OVERDUE = Gauge "portvakt_revocation_max_overdue_seconds" []
             "How long after its nextUpdate an answer is still used (revocation.stale).";
         CRL_NEXT_UPDATE = Gauge "portvakt_crl_next_update_timestamp_seconds" [Issuer, Source]
-            "When a CRL that requests rest on is to be replaced, by its issuer and where it is from; at most 50.";
+            "When a CRL of a file, or a fetched one that requests rest on, is to be replaced, by its issuer and where it is from; at most 50.";
     }
     "Registers, if they are checked" {
         REGISTER_STALE_PASSED = Counter "portvakt_register_stale_passed_total" []
@@ -225,6 +225,8 @@ metrics! {
             "Whether this condition of /readyz fails.";
         DEGRADED = Gauge "portvakt_degraded" [Degraded]
             "Whether /readyz names this fault under degraded: requests are served nevertheless.";
+        EXPIRING = Gauge "portvakt_expiring" [ExpiringKind]
+            "What ends or fills, by the worst of its kind: 1 if it ends or is full soon, or has ended without an effect on requests; 2 if requests fail; otherwise 0. The log has a line about each once a day, and `check` warns of it.";
         RELOADS = Counter "portvakt_reloads_total" [Reload]
             "Reloads of the configuration, by whether it was taken into use.";
         LAST_RELOAD_SUCCESSFUL = Gauge "portvakt_last_reload_successful" []
@@ -248,7 +250,7 @@ metrics! {
         AUDIT_RECORDS = Counter "portvakt_audit_records_total" [Lines]
             "Records of the audit: written and durable, failed because the disk refused them at first (they may be written later), or dropped and lost, because too many waited.";
         DISK_FREE = Gauge "portvakt_disk_free_bytes" [Folder]
-            "Bytes that are free for the gateway on the disk of each folder that it writes to: of the state where it is a file, of the audit, and of logs that are files (the least, where they are in two folders).";
+            "Bytes that are free for the gateway on the disk of each folder that it writes to: of the state where it is a file, of the audit, of logs that are files (the least, where they are in two folders), and of copies of revocation answers.";
         BUILD_INFO = Gauge "portvakt_build_info" [Build, Commit]
             "Always 1: the version, and the commit that it was built from.";
         ENVIRONMENT_INFO = Gauge "portvakt_environment_info" [Environment]

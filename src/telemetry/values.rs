@@ -315,32 +315,8 @@ values! {
         Audit = "audit",
         /// The logs.
         Logs = "logs",
-    }
-}
-
-values! {
-    /// The use of certificates whose ends the metrics show.
-    pub enum CertificateUse {
-        /// Certificates of the public listener.
-        Listener = "listener",
-        /// Stapled OCSP answers.
-        ListenerOcsp = "listener_ocsp",
-        /// The certificate that signs answers (SIG-12).
-        ResponseSigning = "response_signing",
-        /// The certificate of the control listener.
-        Control = "control",
-        /// CAs of the clients of the control listener.
-        ControlCa = "control_ca",
-        /// Client certificates for the core.
-        Upstream = "upstream",
-        /// CAs of the core.
-        UpstreamCa = "upstream_ca",
-        /// Anchors of seals.
-        Anchor = "anchor",
-        /// Intermediates of the configuration.
-        Intermediate = "intermediate",
-        /// Anchors of clients' certificates, if they have their own.
-        ClientAnchor = "client_anchor",
+        /// The copies of revocation answers.
+        Copies = "copies",
     }
 }
 

@@ -26,8 +26,6 @@ pub struct Anchors {
     store: X509Store,
     anchors: Vec<X509>,
     intermediates: Vec<X509>,
-    /// The earliest notAfter of the anchors, and of the intermediates.
-    first_ends: [Option<Timestamp>; 2],
     /// The anchors that were valid at the last time asked for.
     valid: Mutex<Option<Arc<ValidAnchors>>>,
     /// Anchors and intermediates that share a subject (DER) with another: usually certificates of one CA with different keys.
@@ -50,16 +48,11 @@ impl Anchors {
     /// A failure of OpenSSL.
     pub fn new(anchors: Vec<X509>, intermediates: Vec<X509>) -> Result<Self, ErrorStack> {
         let namesakes = namesakes(anchors.iter().chain(&intermediates))?;
-        let first_ends = [&anchors, &intermediates].map(|set| {
-            let periods = set.iter().filter_map(|one| validity_of(one).ok());
-            periods.map(|period| period.not_after).min()
-        });
         let store = store_of(&anchors)?;
         Ok(Self {
             store,
             anchors,
             intermediates,
-            first_ends,
             valid: Mutex::new(None),
             namesakes,
         })
@@ -92,11 +85,6 @@ impl Anchors {
                 path.collect::<Option<_>>().filter(|_| holds)
             })
             .collect()
-    }
-
-    /// The earliest notAfter of the anchors, and of the intermediates; `None` if there are none.
-    pub const fn first_ends(&self) -> [Option<Timestamp>; 2] {
-        self.first_ends
     }
 
     /// Builds the chain of a certificate (DER) to an anchor, with the help of an untrusted pool. Returns the validity of every

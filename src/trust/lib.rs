@@ -80,7 +80,7 @@ pub use certificate::Certificate;
 pub use chain::Anchors;
 pub use distinguished::NotDer;
 pub use fault::{CertificateFault, Member, PathFault};
-pub use path::{end_of, validity_of};
+pub use path::validity_of;
 pub use qc::CertificateTypes;
 pub use qwac::{ClientChain, Qwac};
 pub use register::Registers;
@@ -154,15 +154,6 @@ impl Trust {
     /// The revocation check; `None` if it is switched off.
     pub const fn revocation(&self) -> Option<&Arc<Revocation>> {
         self.criteria.revocation.as_ref()
-    }
-
-    /// The earliest notAfter of each set: the anchors of seals, the intermediates, and the anchors of QWACs if they have their own. `None` if
-    /// the set is empty.
-    pub fn ends(&self) -> [Option<Timestamp>; 3] {
-        let [anchor, intermediate] = self.criteria.anchors.first_ends();
-        let clients = self.criteria.client_anchors.as_ref();
-        let [client, _] = clients.map_or([None; 2], Anchors::first_ends);
-        [anchor, intermediate, client]
     }
 
     /// A live view of the cached certificates whose signatures verified.

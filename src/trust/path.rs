@@ -107,12 +107,6 @@ pub fn validity_of(certificate: &X509Ref) -> Result<Validity, ErrorStack> {
     })
 }
 
-/// The notAfter of a certificate (DER); `None` if OpenSSL cannot read the certificate.
-pub fn end_of(der: &[u8]) -> Option<Timestamp> {
-    let certificate = X509::from_der(der).ok()?;
-    Some(validity_of(&certificate).ok()?.not_after)
-}
-
 /// Converts a time; a time before 1970 becomes the epoch.
 fn timestamp(time: &Asn1TimeRef) -> Result<Timestamp, ErrorStack> {
     let since = Asn1Time::from_unix(0)?.diff(time)?;

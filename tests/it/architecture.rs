@@ -17,10 +17,11 @@ use std::{
 };
 
 /// The folders and files of the gateway's crate, lowest first: each imports only those before it.
-const LAYERS: [&str; 12] = [
+const LAYERS: [&str; 13] = [
     "sca",
     "signing",
     "admission",
+    "expiring",
     "config",
     "audit",
     "telemetry",

@@ -5,6 +5,7 @@
 /// From the sources of the dashboards to the JSON that Grafana imports.
 mod generate;
 
+use portvakt::expiring::Expiring;
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -331,6 +332,39 @@ fn every_cause_of_not_being_ready_has_its_row() {
     let section = section.split("\n## ").next().unwrap();
     for cause in causes.split(", ") {
         assert!(section.contains(&format!("\n| `{cause}` | ")), "{cause}");
+    }
+}
+
+/// Everything that ends or fills has a ticket before, and a page when requests fail.
+#[test]
+fn every_kind_that_ends_has_a_ticket_and_a_page() {
+    let alerts = alerts();
+    let alert = |name: &str, severity: &str| {
+        let found = alerts.iter().find(|alert| alert.name == name);
+        let found = found.unwrap_or_else(|| panic!("{name}"));
+        assert_eq!(found.severity, severity, "{name}");
+        found.expr.clone()
+    };
+    let page = alert("PortvaktExpired", "page");
+    assert!(
+        page.contains("(portvakt_expiring) == 2"),
+        "every kind: {page}"
+    );
+    let ticket = alert("PortvaktExpiresSoon", "ticket");
+    let (_, others) = ticket.split_once("of!~\"").unwrap();
+    let (others, _) = others.split_once('"').unwrap();
+    for name in others.split('|') {
+        let kind = Expiring::ALL.iter().find(|kind| kind.name() == name);
+        let own = match kind.unwrap_or_else(|| panic!("{name} is no kind")) {
+            Expiring::ListenerOcsp => "PortvaktListenerOcspEnds",
+            Expiring::Register => "PortvaktRegisterAging",
+            Expiring::TokenKey => "PortvaktTokenSealsHigh",
+            kind => {
+                assert!(kind.is_certificate(), "{name} has no ticket");
+                "PortvaktCertificateEndsSoon"
+            }
+        };
+        alert(own, "ticket");
     }
 }
 

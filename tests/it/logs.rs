@@ -320,6 +320,39 @@ fn files_are_opened_again_at_a_signal() {
     );
 }
 
+/// Where the new files cannot be made, the event says so, the files that were open take the lines, and /readyz names both logs until it works.
+#[test]
+fn files_that_cannot_be_opened_again_are_no_success() {
+    let gate = Gate::builder()
+        .line("  access_file: logs/access.log\n  events_file: logs/events.log")
+        .file("logs/empty", "")
+        .for_program();
+    let program = with_files(&gate);
+    let [logs, moved] = ["logs", "moved"].map(|name| gate.folder().join(name));
+    let has = |folder: &Path, message: &str| {
+        let events = lines(&folder.join("events.log"));
+        events.iter().any(|line| line["message"] == message)
+    };
+    let degraded = || {
+        let answer = gate.control("/readyz").json();
+        answer["degraded"].as_array().map_or(0, Vec::len)
+    };
+    eventually("it serves", || logs.join("events.log").exists());
+    fs::rename(&logs, &moved).unwrap();
+    signal(&program, "-USR1");
+    eventually("an error", || has(&moved, "a log was not opened again"));
+    assert!(!has(&moved, "the logs were opened again"));
+    accepted(&gate, &Call::accounts().present().only(Protocol::Http1));
+    eventually("a line", || lines(&moved.join("access.log")).len() == 1);
+    assert_eq!(degraded(), 2);
+    fs::create_dir(&logs).unwrap();
+    signal(&program, "-USR1");
+    eventually("the event", || {
+        logs.join("events.log").exists() && has(&logs, "the logs were opened again")
+    });
+    assert_eq!(degraded(), 0);
+}
+
 /// A full disk on each log, and a closed pipe: lines are counted as failed, /readyz names the log, and requests are served.
 #[test]
 fn a_log_that_cannot_be_written_is_counted_and_said() {

@@ -4,6 +4,8 @@
 mod control;
 // Ends of certificates.
 mod ends;
+// Rotation of keys.
+mod keys;
 
 use crate::harness::{
     Call, Connection, Crl, Gate, Protocol, Source, Tls, Tpp, Wire, World, accepted, ended,

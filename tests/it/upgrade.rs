@@ -254,7 +254,7 @@ fn a_stop_ends_the_upgrade() {
         eventually("the end of the new process", || {
             family.processes().is_empty()
         });
-        let is_killed = family.events().contains("does not end and is killed");
+        let is_killed = family.events().contains("did not end and was killed");
         assert!(is_killed || trap.is_empty());
     }
 }

@@ -3,7 +3,8 @@
 //! Invariant: a product adds to what the initiation of a payment requires, and no key takes anything away (HDR-5, PAY-14).
 
 use super::keys::{MAX_NAME, choice, read_answer};
-use crate::config::fault::{FilePosition, Inspection};
+use crate::config::fault::FilePosition;
+use crate::config::inspection::Inspection;
 use crate::config::section::Section;
 use crate::config::value::Value;
 use crate::interface::headers::{self, Header};

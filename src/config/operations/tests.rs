@@ -4,7 +4,7 @@ use http::Method;
 use jiff::civil::Date;
 
 use super::read;
-use crate::config::fault::Inspection;
+use crate::config::inspection::Inspection;
 use crate::interface::operations::{
     self, About, AnsweredBy, Body, Catalogue, Deprecated, Environment, Lookup, Operation,
     Parameter, ParameterKind, PathId, Quota, Role, Sca, Schema, Signs, Takes, Transactions,

@@ -1,7 +1,7 @@
 //! Entries that would weaken what the interface requires: the line of each fault, and warnings.
 
 use super::read;
-use crate::config::fault::Inspection;
+use crate::config::inspection::Inspection;
 use crate::interface::operations::{
     Catalogue, Environment, Lookup, Operation, Schema, Signs, builtin,
 };

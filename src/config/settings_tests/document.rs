@@ -70,7 +70,7 @@ fn missing_keys_have_defaults() {
     assert!(
         settings.reloadable.control.token.is_none() && settings.reloadable.control.tls.is_none()
     );
-    assert!(settings.fixed.assertion.is_none() && settings.fixed.response_signing.is_none());
+    assert!(settings.reloadable.assertion.is_none() && settings.fixed.response_signing.is_none());
     let snapshot = &settings.reloadable.snapshot;
     assert_eq!(snapshot.policy.environment, Environment::Sandbox);
     assert_eq!(snapshot.policy.body_limit, Policy::MAX_BODY);
@@ -225,7 +225,7 @@ audit: {write: on, folder: audited, required: false, file_size: 1MiB, keep_payme
     // 2027-01-01T00:00:00Z, and the end of the last day.
     let [since, until] = [1_798_761_600, 1_801_440_000].map(Timestamp::from_unix);
     assert_eq!(sca.unknown_psu, UnknownPsu::Learn { since, until });
-    let assertion = settings.fixed.assertion.unwrap();
+    let assertion = settings.reloadable.assertion.unwrap();
     assert!(assertion.key.ends_with("config/keys/assertion"));
     assert_eq!(assertion.audience, "my-core");
     assert!(assertion.previous.is_none());
@@ -387,6 +387,7 @@ fn the_example_is_valid_and_shows_the_defaults() {
             control,
             upstreams,
             sca,
+            assertion,
             snapshot,
             trust,
             operations,
@@ -395,7 +396,7 @@ fn the_example_is_valid_and_shows_the_defaults() {
         } = reloadable;
         let policy = &snapshot.policy;
         format!(
-            "{fixed:?} {certificates:?} {ticket_keys:?} {control:?} {upstreams:?} {sca:?} {policy:?} {trust:?} {operations:?}"
+            "{fixed:?} {certificates:?} {ticket_keys:?} {control:?} {upstreams:?} {sca:?} {assertion:?} {policy:?} {trust:?} {operations:?}"
         )
     }
     let site = Site::new();

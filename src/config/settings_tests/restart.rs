@@ -56,7 +56,6 @@ fn changes() -> Vec<(&'static str, String)> {
             more("control: {address: '127.0.0.1:9101'}"),
         ),
         ("state", more("state: {psus_in_memory: 7}")),
-        ("assertion", more("assertion: {key: a}")),
         (
             "response_signing",
             more("response_signing: {certificate: rsa.pem, key: rsa.key}"),
@@ -98,7 +97,6 @@ fn every_fixed_setting_is_covered() {
         system: _,
         control: _,
         state: _,
-        assertion: _,
         response_signing: _,
         log: _,
         shutdown: _,
@@ -133,5 +131,5 @@ fn every_fixed_setting_is_covered() {
         overload_delay: _,
     } = limits;
     // `client_address` needs `trusted_proxies`, and has a test of its own.
-    assert_eq!(changes().len(), 8 + 10 + 13);
+    assert_eq!(changes().len(), 7 + 10 + 13);
 }

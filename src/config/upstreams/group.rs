@@ -3,7 +3,7 @@
 use super::super::answer_sizes::{AnswerSizes, WrittenSizes};
 use super::super::authority::{Authority, Host};
 use super::super::endpoints::{answer_header, authority, duration, header_value};
-use super::super::fault::Inspection;
+use super::super::inspection::Inspection;
 use super::super::section::Section;
 use super::endpoint::{UpstreamEndpoint, Written};
 use super::health::{ActiveCheck, Ejection};

@@ -16,7 +16,8 @@ pub use health::{ActiveCheck, Ejection};
 pub use networks::UpstreamNetworks;
 pub use tls::UpstreamTls;
 
-use super::fault::{FilePosition, Inspection};
+use super::fault::FilePosition;
+use super::inspection::Inspection;
 use super::section::Section;
 use super::value::Value;
 use crate::interface::operations::{Catalogue, Operation};

@@ -3,7 +3,8 @@
 //! Invariant: each operation of the catalogue has one group. A single operation counts more than its group of operations. The operation of
 //! a payment product follows the one that it comes from, unless it is listed itself: a product that gets a shape stays at its core.
 
-use super::super::fault::{FilePosition, Inspection};
+use super::super::fault::FilePosition;
+use super::super::inspection::Inspection;
 use crate::interface::operations::Catalogue;
 use std::collections::BTreeMap;
 

@@ -3,10 +3,10 @@
 //! Invariant: a certificate of an endpoint is always verified, against the listed CAs only and a name. Deliberately not here: the
 //! handshake.
 
-use super::super::identity::{first_end, first_of, identity, warn_of_all};
+use super::super::identity::{identity, warn_of_all};
 use super::super::pem;
 use super::super::section::Section;
-use crate::clock::Timestamp;
+use crate::expiring::Expiring;
 use openssl::x509::X509;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
@@ -26,8 +26,6 @@ pub struct UpstreamTls {
     pub client: Arc<ClientConfig>,
     /// The name that a certificate must have, and that is sent as SNI; `None` for the name or address of each endpoint.
     pub name: Option<ServerName<'static>>,
-    /// When the client certificate ends, if there is one, and the first of the CAs.
-    pub ends: [Option<Timestamp>; 2],
     /// The hash of all the above: equal settings have equal hashes.
     fingerprint: [u8; 32],
 }
@@ -57,7 +55,13 @@ impl UpstreamTls {
             let path = value.path(base)?;
             let found = pem::certificates(&path);
             let found = found.map_err(|text| value.fault(text)).ok()?;
-            warn_of_all(&value, path.display().to_string(), &found, REFUSED);
+            warn_of_all(
+                &value,
+                Expiring::UpstreamCa,
+                path.display().to_string(),
+                &found,
+                REFUSED,
+            );
             Some(found)
         });
         let name = section.optional("name").and_then(|value| {
@@ -71,7 +75,7 @@ impl UpstreamTls {
             .ok()
         });
         let has_identity = section.has("certificate") || section.has("key");
-        let own = has_identity.then(|| identity(&mut section, base));
+        let own = has_identity.then(|| identity(&mut section, base, Expiring::Upstream));
         let built = match (&ca, &own) {
             (Some(ca), None) => Some(client(ca, None)),
             (Some(ca), Some(Some(own))) => Some(client(ca, Some(own))),
@@ -89,7 +93,6 @@ impl UpstreamTls {
         Some(Self {
             client: client?,
             name,
-            ends: [own.as_deref().and_then(first_end), first_of(&ca)],
             fingerprint,
         })
     }

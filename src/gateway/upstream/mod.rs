@@ -28,6 +28,7 @@ use super::{
 use crate::{
     admission::{Fresh, UnderWay},
     clock::{Clock, Stopwatch},
+    in_use::InUse,
     signing::AssertionSigner,
     telemetry::{FailureKind, Telemetry},
     upstreams::{Endpoint, Group, TppMark},
@@ -45,7 +46,6 @@ use tries::{Tries, TryFailure};
 
 /// The client of the core.
 pub(super) struct Upstream {
-    assertion_signer: Option<Arc<AssertionSigner>>,
     clock: Clock,
     telemetry: Arc<Telemetry>,
 }
@@ -56,18 +56,27 @@ impl fmt::Debug for Upstream {
     }
 }
 
-impl Upstream {
-    /// Creates a client. `assertion_signer` signs the facts that the gateway established (FWD-1).
-    pub(super) const fn new(
-        assertion_signer: Option<Arc<AssertionSigner>>,
-        clock: Clock,
-        telemetry: Arc<Telemetry>,
-    ) -> Self {
+/// Where a request goes, by the configuration that it was judged by.
+#[derive(Clone, Copy)]
+pub(super) struct Destination<'a> {
+    group: &'a Group,
+    /// Signs the facts that the gateway established (FWD-1).
+    assertion_signer: Option<&'a AssertionSigner>,
+}
+
+impl<'a> Destination<'a> {
+    pub(super) fn of(in_use: &'a InUse, group: &'a Group) -> Self {
         Self {
-            assertion_signer,
-            clock,
-            telemetry,
+            group,
+            assertion_signer: in_use.assertion_signer.as_deref(),
         }
+    }
+}
+
+impl Upstream {
+    /// Creates a client.
+    pub(super) const fn new(clock: Clock, telemetry: Arc<Telemetry>) -> Self {
+        Self { clock, telemetry }
     }
 
     /// Sends an admitted request to an endpoint of its group, and to another one where that is harmless (FWD-3). Failures are counted at
@@ -78,11 +87,12 @@ impl Upstream {
     /// There is no answer, or a rejected one.
     pub(super) async fn send(
         &self,
-        group: &Group,
+        destination: Destination<'_>,
         request: &mut UnderWay<'_>,
         tpp: TppMark,
         caller: &mut Session,
     ) -> std::result::Result<CoreAnswer, SendFailure> {
+        let group = destination.group;
         let mut tries = Tries::begin(group, request.admitted().method().is_safe(), tpp);
         let Some(mut endpoint) = group.choose(&[]) else {
             self.telemetry.upstream_failed(FailureKind::Unreachable);
@@ -92,7 +102,7 @@ impl Upstream {
             let left = tries.left();
             // The connections that are kept may all have ended: a core that starts again ends them at once.
             let may_be_kept = tries.stale.is_empty();
-            let sent = self.send_once(group, &endpoint, left, may_be_kept, request, caller);
+            let sent = self.send_once(destination, &endpoint, left, may_be_kept, request, caller);
             let sent = pin!(sent).await;
             let failed = match sent {
                 Ok(mut answer) => {
@@ -136,17 +146,17 @@ impl Upstream {
     /// Sends the request once, and reads the head of the answer. `left` is the time that the group still allows.
     async fn send_once(
         &self,
-        group: &Group,
+        destination: Destination<'_>,
         endpoint: &Arc<Endpoint>,
         left: Duration,
         may_be_kept: bool,
         request: &mut UnderWay<'_>,
         caller: &mut Session,
     ) -> std::result::Result<CoreAnswer, TryFailure> {
-        let settings = group.settings();
+        let settings = destination.group.settings();
         // First, so that no connection is opened for a request that is not sent.
         let draft = match request.refresh(&self.clock).await {
-            Ok(fresh) => self.draft(group, &fresh),
+            Ok(fresh) => self.draft(destination, &fresh),
             Err(refusal) => return Err(TryFailure::refused(refusal)),
         };
         let draft = draft.map_err(TryFailure::unconnected)?;
@@ -158,7 +168,7 @@ impl Upstream {
         let within = settings.read_timeout.min(left);
         // Again, because connecting takes time.
         let head = match request.refresh(&self.clock).await {
-            Ok(fresh) => self.release(group, draft, &fresh),
+            Ok(fresh) => self.release(destination, draft, &fresh),
             Err(refusal) => return Err(TryFailure::refused(refusal)),
         };
         let head = head.map_err(TryFailure::unconnected)?;
@@ -203,9 +213,9 @@ impl Upstream {
     }
 
     /// The request's head, with the assertion if it is configured (FWD-1).
-    fn draft(&self, group: &Group, fresh: &Fresh<'_>) -> Result<HeadDraft> {
-        let mut draft = forward::upstream_head(fresh, &group.settings().host)?;
-        if let Some(signer) = &self.assertion_signer {
+    fn draft(&self, destination: Destination<'_>, fresh: &Fresh<'_>) -> Result<HeadDraft> {
+        let mut draft = forward::upstream_head(fresh, &destination.group.settings().host)?;
+        if let Some(signer) = destination.assertion_signer {
             let now = self.clock.now();
             assertion::insert(signer, fresh.admitted(), draft.head_mut(), now)?;
         }
@@ -215,14 +225,14 @@ impl Upstream {
     /// The head that is sent: the draft, or another one if the request was judged again since.
     fn release(
         &self,
-        group: &Group,
+        destination: Destination<'_>,
         draft: HeadDraft,
         fresh: &Fresh<'_>,
     ) -> Result<Box<RequestHeader>> {
         if let Some(head) = draft.release(fresh) {
             return Ok(head);
         }
-        let head = self.draft(group, fresh)?.release(fresh);
+        let head = self.draft(destination, fresh)?.release(fresh);
         head.ok_or_else(|| Error::new(ErrorType::InternalError))
     }
 }

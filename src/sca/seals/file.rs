@@ -44,7 +44,7 @@ pub fn check(path: &Path) -> Result<(), SealsFault> {
 }
 
 /// The counts in a file; empty if there is no file.
-pub(super) fn read(path: &Path) -> Result<Vec<(u32, u64)>, SealsFault> {
+pub(in crate::sca) fn read(path: &Path) -> Result<Vec<(u32, u64)>, SealsFault> {
     let bytes = match private_file::read(path, MAX_FILE) {
         Err(fault) if fault.is_missing() => return Ok(Vec::new()),
         read => read?,

@@ -142,7 +142,7 @@ impl Postgres {
         let attempt = move || {
             runtime.block_on(async {
                 let connector = Connector::new(postgres.clone());
-                let mut session = connector.connect().await.map_err(OpenFault::Postgres)?;
+                let mut session = first(&connector).await?;
                 migrate::check(&mut session, &settings.hash_key).await?;
                 migrate::keep_environment(&mut session, settings, false).await?;
                 if postgres.require_sync {
@@ -217,7 +217,7 @@ async fn begin(
     postgres: PostgresSettings,
 ) -> Result<(Follower, Keys), OpenFault> {
     let connector = Connector::new(postgres.clone());
-    let mut session = connector.connect().await.map_err(OpenFault::Postgres)?;
+    let mut session = first(&connector).await?;
     let keys = migrate::prepare(&connector, &mut session, &settings.hash_key).await?;
     migrate::keep_environment(&mut session, settings, true).await?;
     let clock = migrate::in_time(stored_clock(&session)).await?;
@@ -246,6 +246,14 @@ async fn begin(
         .require_sync()
         .map_err(|refused| OpenFault::Postgres(refused.0))?;
     Ok((follower, keys))
+}
+
+/// The first session, to a database that is no pool of transactions.
+async fn first(connector: &Connector) -> Result<Session, OpenFault> {
+    let session = connector.connect().await.map_err(OpenFault::Postgres)?;
+    let other = connector.connect().await.map_err(OpenFault::Postgres)?;
+    migrate::in_time(session.require_own_server(&other)).await?;
+    Ok(session)
 }
 
 /// The clock of the database.

@@ -12,10 +12,16 @@ use std::{
 };
 use tokio::{sync::Notify, task::JoinHandle};
 use tokio_postgres::{AsyncMessage, Client, Config, Connection, Socket, error::SqlState};
+use uuid::Uuid;
 
 /// The session's settings. A frozen gateway must not hold locks; no time limit of the database may end the wait for the standby.
 const SESSION: &str = "SET lock_timeout = '3s'; SET idle_in_transaction_session_timeout = '3s'; SET statement_timeout = 0;
     SET idle_session_timeout = 0; SET client_min_messages = warning; SET default_transaction_isolation = 'read committed'";
+
+/// A setting that only this session has.
+const NAME: &str = "SELECT current_setting('portvakt.session', true)";
+
+const POOLED: &str = "settings of the session do not last: the URL leads to a pool that gives each transaction another connection, such as PgBouncer with pool_mode = transaction; name the database itself, or set pool_mode = session";
 
 /// The identity of the server. The name of the current log file begins with the timeline, also right after a promotion.
 const ORIGIN: &str = "SELECT system_identifier::text,
@@ -30,6 +36,8 @@ const STANDBYS: &str =
 /// A connection that is not yet checked against schema and key.
 pub(super) struct Session {
     pub(super) client: Client,
+    /// Its value of `portvakt.session`.
+    name: String,
     pub(super) origin: PrimaryIdentity,
     /// Why its commits do not wait for a standby; `None` if they do where there is one.
     pub(super) weak_commits: Option<String>,
@@ -41,6 +49,24 @@ pub(super) struct Session {
 }
 
 impl Session {
+    /// Refuses a pool that gives each transaction another connection of the server (PgBouncer, `pool_mode = transaction`): there the
+    /// time-outs above end with their transaction, and no notification arrives. `other` is a second session of the same pool: where the
+    /// two share a server's connection, this one finds the other's name, or none.
+    ///
+    /// # Errors
+    /// [`OpenFault::Postgres`]
+    pub(super) async fn require_own_server(&self, other: &Self) -> Result<(), OpenFault> {
+        for session in [self, other, self] {
+            let row = session.client.query_one(NAME, &[]).await;
+            let found = row.and_then(|row| row.try_get::<_, Option<String>>(0));
+            let found = found.map_err(|error| OpenFault::Postgres(text(&error)))?;
+            if found.as_deref() != Some(session.name.as_str()) {
+                return Err(OpenFault::Postgres(POOLED.to_owned()));
+            }
+        }
+        Ok(())
+    }
+
     /// Refuses a server whose commits do not wait for a standby.
     ///
     /// # Errors
@@ -90,11 +116,13 @@ pub(super) async fn open(config: &Config, tls: Tls) -> Result<Session, String> {
     let fault = |error: tokio_postgres::Error| text(&error);
     let (warned, notified) = (Arc::default(), Arc::default());
     let (client, driver) = connect(config, tls, &warned, &notified).await?;
+    let name = Uuid::new_v4().simple().to_string();
+    let settings = format!("{SESSION}; SET portvakt.session = '{name}'");
     // A standby refuses the second: it writes no log.
     let asking = async {
         tokio::try_join!(
             biased;
-            client.batch_execute(SESSION),
+            client.batch_execute(&settings),
             client.query_one(ORIGIN, &[]),
         )
     };
@@ -108,6 +136,7 @@ pub(super) async fn open(config: &Config, tls: Tls) -> Result<Session, String> {
     };
     Ok(Session {
         client,
+        name,
         origin,
         weak_commits: standby::weak_commits(row.try_get(3).map_err(fault)?),
         settings_of: row.try_get(4).map_err(fault)?,

@@ -32,6 +32,12 @@ impl SourceAnswer {
         }
     }
 
+    /// Whether only the last quarter of its period is left, which no answer sees that is refreshed: that happens at half of the period.
+    pub(super) fn is_late(&self, now: Timestamp) -> bool {
+        let (from, to) = (self.this_update().unix(), self.next_update().unix());
+        now.unix() > to.saturating_sub(to.saturating_sub(from) / 4)
+    }
+
     /// The last second at which the answer can count as "good"; `stale` is how long an answer counts after its nextUpdate.
     pub(super) fn counts_until(&self, stale: Duration) -> Timestamp {
         let until = self.next_update().unix().saturating_add(stale.as_secs());

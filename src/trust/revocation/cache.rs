@@ -14,6 +14,7 @@ use super::{
 };
 use moka::sync::Cache;
 use openssl::x509::{X509, X509Name, X509Ref};
+use portvakt_base::clock::Timestamp;
 use std::{cmp::Ordering, sync::Arc};
 
 /// The number of sources in memory: a few for each cached certificate.
@@ -25,6 +26,8 @@ pub(super) struct SourceCache {
     settings: RevocationSettings,
     /// The issuer names (DER) of the CRLs in the settings, in the same order.
     list_issuers: Vec<Option<Vec<u8>>>,
+    /// The nextUpdate of each of these CRLs, with the name of its issuer for display.
+    list_ends: Vec<(String, Timestamp)>,
     by_key: Cache<Key, Arc<Source>>,
     addresses: Cache<SourceUrl, Arc<AddressState>>,
 }
@@ -33,7 +36,11 @@ impl SourceCache {
     pub(super) fn new(settings: RevocationSettings) -> Self {
         let lists = settings.lists.iter();
         Self {
-            list_issuers: lists.map(|list| Crl::issuer(list)).collect(),
+            list_issuers: lists.clone().map(|list| Crl::issuer(list)).collect(),
+            list_ends: lists
+                .filter_map(|list| Crl::inspect(list).ok())
+                .map(|(issuer, period)| (issuer, period.not_after))
+                .collect(),
             settings,
             by_key: Cache::new(SOURCES_KEPT),
             addresses: Cache::new(SOURCES_KEPT),
@@ -42,6 +49,11 @@ impl SourceCache {
 
     pub(super) const fn settings(&self) -> &RevocationSettings {
         &self.settings
+    }
+
+    /// The nextUpdate of each CRL in the settings, with the name of its issuer for display.
+    pub(super) fn file_ends(&self) -> &[(String, Timestamp)] {
+        &self.list_ends
     }
 
     /// All sources in memory.

@@ -1,7 +1,7 @@
 //! The counters of the revocation check, for telemetry.
 
 use super::SourceFault;
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use portvakt_base::{clock::Timestamp, values};
 use std::{
     collections::BTreeMap,
@@ -31,6 +31,9 @@ values! {
     }
 }
 
+/// The time, in seconds, for which a refused request counts as one of now: longer than the interval of Prometheus.
+const REFUSED_LATELY: u64 = 300;
+
 /// Counts since the start, and ages in seconds.
 #[derive(Debug, Default)]
 pub struct Counters {
@@ -39,7 +42,13 @@ pub struct Counters {
     sources: AtomicU64,
     oldest: AtomicU64,
     lists: ArcSwap<Lists>,
+    late: ArcSwapOption<(u64, Timestamp)>,
+    /// When a request was refused last because of an unknown status, in Unix seconds; 0 for never.
+    refused: AtomicU64,
 }
+
+/// The address of a CRL that stands in a file.
+pub(super) const FROM_FILE: &str = "file";
 
 /// The nextUpdate of each CRL, by the name of its issuer and its address.
 pub(super) type Lists = BTreeMap<(String, String), Timestamp>;
@@ -92,11 +101,32 @@ impl Counters {
         }
     }
 
+    /// Answers in use that were due for a refresh long ago: how many, and when the first of them ends.
+    pub(super) fn late(&self) -> Option<(u64, Timestamp)> {
+        self.late.load().as_deref().copied()
+    }
+
+    pub(super) fn refused(&self, now: Timestamp) {
+        self.refused.store(now.unix(), Ordering::Relaxed);
+    }
+
+    pub(super) fn refuses(&self, now: Timestamp) -> bool {
+        let last = self.refused.load(Ordering::Relaxed);
+        last != 0 && now.unix() < last.saturating_add(REFUSED_LATELY)
+    }
+
     pub(super) fn passed(&self) {
         self.let_pass.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn look(&self, sources: u64, overdue: u64, lists: Lists) {
+    pub(super) fn look(
+        &self,
+        sources: u64,
+        overdue: u64,
+        lists: Lists,
+        late: Option<(u64, Timestamp)>,
+    ) {
+        self.late.store(late.map(Arc::new));
         self.lists.store(Arc::new(lists));
         self.sources.store(sources, Ordering::Relaxed);
         self.oldest.store(overdue, Ordering::Relaxed);

@@ -5,7 +5,10 @@
 //! complete. A [`Crl`] holds a sorted table of serial numbers, so that a lookup parses nothing.
 
 use super::{SourceFault, algorithm};
-use crate::der::{Element, tag};
+use crate::{
+    Validity,
+    der::{Element, tag},
+};
 use openssl::x509::{X509, X509Crl, X509KeyUsage, X509Ref};
 use portvakt_base::clock::Timestamp;
 use std::{cmp::Ordering, sync::Arc};
@@ -110,9 +113,7 @@ impl Crl {
         is_complete(&list)?;
         covers(&list, scope)?;
         let this_update = timestamp(list.last_update());
-        let next_update = list
-            .next_update()
-            .ok_or(SourceFault::Invalid("the CRL has no nextUpdate"))?;
+        let next_update = next_update(&list)?;
         let issuer = signers.issuer()?;
         let signer = match is_signed(&der, &list, &issuer) {
             Ok(()) => None,
@@ -126,18 +127,24 @@ impl Crl {
         Ok(Self {
             issuer_name: list.issuer().to_string(),
             this_update,
-            next_update: timestamp(next_update),
+            next_update,
             signer,
             revoked: revoked.into(),
         })
     }
 
-    /// Checks that the bytes are a CRL of a supported kind, without its signer, so that a start finds the faults of files.
-    pub(super) fn inspect(bytes: &[u8]) -> Result<(), SourceFault> {
+    /// Checks that the bytes are a CRL of a supported kind, without its signer, so that a start finds the faults of files. Returns the name
+    /// of its issuer, for display, and the period from thisUpdate to nextUpdate.
+    pub(super) fn inspect(bytes: &[u8]) -> Result<(String, Validity), SourceFault> {
         let der = to_der(bytes)?;
         let (_, list) = CertificateRevocationList::from_der(&der)
             .map_err(|_| SourceFault::Invalid("it is no CRL"))?;
-        is_complete(&list)
+        is_complete(&list)?;
+        let period = Validity {
+            not_before: timestamp(list.last_update()),
+            not_after: next_update(&list)?,
+        };
+        Ok((list.issuer().to_string(), period))
     }
 
     /// The issuer name (DER) of a CRL.
@@ -152,6 +159,11 @@ impl Crl {
         let found = self.revoked.binary_search_by(order).ok()?;
         self.revoked.get(found).map(|(_, since)| *since)
     }
+}
+
+fn next_update(list: &CertificateRevocationList<'_>) -> Result<Timestamp, SourceFault> {
+    let found = list.next_update().map(timestamp);
+    found.ok_or(SourceFault::Invalid("the CRL has no nextUpdate"))
 }
 
 fn to_der(bytes: &[u8]) -> Result<std::borrow::Cow<'_, [u8]>, SourceFault> {

@@ -6,7 +6,7 @@
 use super::{
     SourceFault,
     context::EngineContext,
-    counters::{Counters, Lists},
+    counters::{Counters, FROM_FILE, Lists},
     priority::step_back,
     source::{Source, ask::AskOutcome},
 };
@@ -112,6 +112,7 @@ fn begin(work: &EngineContext, source: Arc<Source>, done: &Arc<watch::Sender<u64
 fn refresh(work: &EngineContext, done: &Arc<watch::Sender<u64>>) {
     let now = work.clock.now();
     let (mut sources, mut overdue, mut lists) = (0_u64, 0_u64, Lists::new());
+    let mut late: Option<(u64, Timestamp)> = None;
     for source in work.cache.all() {
         if source.used().saturating_add(IN_USE) < now.unix() {
             continue;
@@ -119,12 +120,17 @@ fn refresh(work: &EngineContext, done: &Arc<watch::Sender<u64>>) {
         sources = sources.saturating_add(1);
         if let Some(answer) = source.answer().as_ref() {
             overdue = overdue.max(now.unix().saturating_sub(answer.next_update().unix()));
+            // A file has a warning of its own.
+            if source.address().is_some() && answer.is_late(now) {
+                let (count, first) = late.unwrap_or((0, answer.next_update()));
+                late = Some((count.saturating_add(1), first.min(answer.next_update())));
+            }
             if let Some(issuer) = answer.list_of()
                 && lists.len() < Counters::MOST_LISTS
             {
                 let from = source
                     .address()
-                    .map_or("file".to_owned(), ToString::to_string);
+                    .map_or(FROM_FILE.to_owned(), ToString::to_string);
                 let next = lists.entry((issuer.to_owned(), from));
                 let next = next.or_insert_with(|| answer.next_update());
                 *next = answer.next_update().min(*next);
@@ -134,5 +140,5 @@ fn refresh(work: &EngineContext, done: &Arc<watch::Sender<u64>>) {
             begin(work, source, done);
         }
     }
-    work.counters.look(sources, overdue, lists);
+    work.counters.look(sources, overdue, lists, late);
 }

@@ -65,6 +65,7 @@ pub use sources::ChainSources;
 use super::Validity;
 use cache::SourceCache;
 use context::EngineContext;
+use counters::{FROM_FILE, Lists};
 use crl::Crl;
 use disk::DiskThread;
 use engine::Engine;
@@ -127,12 +128,43 @@ impl Revocation {
         self.cache.settings().copies.as_deref()
     }
 
-    /// Checks that a CRL from a file is of a supported kind: not a delta CRL and not an indirect one.
+    /// Checks that a CRL from a file is of a supported kind: not a delta CRL and not an indirect one. Returns the period from its thisUpdate
+    /// to its nextUpdate.
     ///
     /// # Errors
     /// The reason why the CRL is not supported.
-    pub fn inspect(list: &[u8]) -> Result<(), SourceFault> {
-        Crl::inspect(list)
+    pub fn inspect(list: &[u8]) -> Result<Validity, SourceFault> {
+        Crl::inspect(list).map(|(_, period)| period)
+    }
+
+    /// The nextUpdate of each CRL of a file, and of each that was fetched and is in use, by the name of its issuer and its address or
+    /// `file`: those that end first, at most [`Counters::MOST_LISTS`].
+    pub fn lists(&self) -> Vec<((String, String), Timestamp)> {
+        let mut all = Lists::clone(&self.counters.lists());
+        for (issuer, end) in self.cache.file_ends() {
+            let key = (issuer.clone(), FROM_FILE.to_owned());
+            let first = all.entry(key).or_insert(*end);
+            *first = (*first).min(*end);
+        }
+        let mut all: Vec<_> = all.into_iter().collect();
+        all.sort_by_key(|(_, end)| *end);
+        all.truncate(Counters::MOST_LISTS);
+        all
+    }
+
+    /// Answers in use that were due for a refresh long ago: how many, and when the first of them ends.
+    pub fn late(&self) -> Option<(u64, Timestamp)> {
+        self.counters.late()
+    }
+
+    /// Counts a request that was refused because its revocation status is unknown.
+    pub fn refuse(&self, now: Timestamp) {
+        self.counters.refused(now);
+    }
+
+    /// Whether requests were refused so in the last minutes.
+    pub fn refuses(&self, now: Timestamp) -> bool {
+        self.counters.refuses(now)
     }
 
     /// Starts the thread that fetches. A second call has no effect.

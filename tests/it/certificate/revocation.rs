@@ -7,7 +7,11 @@ use crate::harness::{
     pki::{Ca, CaSpec, ExtendedKeyUsagePurpose, Extension, Issued, LeafSpec, der, der_sequence},
     refused, world,
 };
-use portvakt::clock::{Clock, Stopwatch, Timestamp};
+use portvakt::{
+    clock::{Clock, Stopwatch, Timestamp},
+    config::Settings,
+    expiring::{Expiring, Level},
+};
 use std::{sync::Arc, time::Duration};
 
 pub(super) const UNAVAILABLE: (u16, &str, &str) = (503, "SYSTEM_ERROR", "revocation-unavailable");
@@ -535,6 +539,7 @@ fn what_is_known_is_refreshed_and_runs_out() {
     assert!(gate.metric_at_rest("portvakt_revocation_fetches_total", &["status"]) < 9.5);
     let overdue = |name: &str| gate.metric_at_rest(&format!("portvakt_revocation_{name}"), &[]);
     assert_eq!(overdue("max_overdue_seconds"), 1_800.0);
+    gate.eventually_metric("portvakt_expiring", &["of=\"revocation\""], 1.0);
     clock.set(at(until + 1_801));
     stops(&gate, &call, UNAVAILABLE);
     // The source is available again, and says that the certificate is revoked.
@@ -610,6 +615,70 @@ fn lists_from_files() {
         fault.contains("it is a delta CRL, which is not supported"),
         "{fault}"
     );
+}
+
+/// CRT-6: a CRL in a file, which nobody but the operator replaces, is spoken of before its nextUpdate, and so is a folder without one.
+#[test]
+fn a_list_in_a_file_does_not_end_unseen() {
+    const HOUR: u64 = 3_600;
+    let folder = tempfile::TempDir::new().unwrap();
+    let list = folder.path().join("list.crl");
+    let start = now();
+    let crl = Crl {
+        to: Some(Timestamp::from_unix(start.unix() + 24 * HOUR)),
+        ..Crl::at(start)
+    };
+    std::fs::write(&list, signed(&crl)).unwrap();
+    let crls = folder.path().display();
+    let gate = Gate::builder()
+        .with_a_file()
+        .file("anchors/root.pem", world().issuing.pem())
+        .line("reload: {watch: off}")
+        .line(&format!(
+            "revocation: {{check: on, unreachable: closed, crls: '{crls}'}}"
+        ))
+        .start();
+    let levels = |hours: u64| {
+        let settings = Settings::load(&gate.folder().join("gateway.yaml")).unwrap();
+        let at = Timestamp::from_unix(start.unix() + hours * HOUR);
+        let warnings = settings.reloadable.warnings.iter();
+        let found = warnings.filter_map(|warning| warning.finding(at));
+        let found = found.filter(|finding| finding.of == Expiring::Crl);
+        found
+            .map(|finding| (finding.level, finding.text))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(levels(17), []);
+    let soon = &levels(19)[..];
+    assert!(
+        matches!(soon, [(Level::Soon, text)] if text.contains("list.crl is to be replaced by")),
+        "{soon:?}"
+    );
+    let over = &levels(25)[..];
+    assert!(
+        matches!(over, [(Level::Over, text)] if text.contains("revocation.crls: the CRL ") && text.contains("503")),
+        "{over:?}"
+    );
+    // No request has used it yet.
+    let next = gate.metric_at_rest(
+        "portvakt_crl_next_update_timestamp_seconds",
+        &["from=\"file\""],
+    );
+    assert_eq!(next as u64, start.unix() + 24 * HOUR);
+    let expiring = |of: &str| gate.metric_at_rest("portvakt_expiring", &[&format!("of=\"{of}\"")]);
+    assert_eq!(expiring("crl"), 0.0);
+    std::fs::remove_file(&list).unwrap();
+    assert_eq!(gate.tell("/reload", &serde_json::json!({})).status, 200);
+    let none = &levels(0)[..];
+    assert!(
+        matches!(none, [(Level::Soon, text)] if text.contains("holds no CRL")),
+        "{none:?}"
+    );
+    assert_eq!(expiring("crl"), 1.0);
+    // The requests that rest on it are refused, and that is seen too.
+    assert_eq!(expiring("revocation"), 0.0);
+    stops(&gate, &naming(GOOD, &[], &[]), UNAVAILABLE);
+    assert_eq!(expiring("revocation"), 2.0);
 }
 
 /// The threads that fetch run at a lower priority than those that serve.

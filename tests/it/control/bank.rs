@@ -105,7 +105,7 @@ impl Site {
         let telemetry = Arc::new(Telemetry::new(None).with_audit(audit));
         let upkeep = Upkeep::start(&telemetry).unwrap();
         let upstreams = Upstreams::start(reloadable.upstreams.clone(), None, &upkeep);
-        let in_use = InUse::new(&fixed, reloadable, links, upstreams, &telemetry, NOW);
+        let in_use = InUse::new(&fixed, reloadable, links, None, upstreams, &telemetry, NOW);
         let links = Arc::clone(&in_use.links);
         let store = Arc::new(self.open());
         eventually("the first write", || store.has_written());
@@ -114,7 +114,6 @@ impl Site {
             store,
             clock: clock.clone(),
             telemetry,
-            assertion_signer: None,
             current: Arc::new(Current::from_pointee(in_use)),
             reload: None,
             watch: None,

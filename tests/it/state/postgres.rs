@@ -4,6 +4,8 @@
 mod failures;
 /// Two gateways, end to end.
 mod gateways;
+/// Behind a pool of connections.
+mod pooled;
 /// A state that is restored or replaced.
 mod replaced;
 /// Standbys, races and lost connections.
