@@ -79,13 +79,14 @@ labels! {
     CORE_STATUS = "status" AtFirstUse(|| CLASSES.to_vec());
     SIDE = "fault" AtFirstUse(|| SIDES.into_iter().chain([NONE]).collect());
     REASON = "reason" Bounded("a reason of [refusals.md](refusals.md)");
+    OPERATION_REASON = "reason" Bounded("a reason of [refusals.md](refusals.md), or `other` beyond a bound");
     CHECK = "check" Closed(|| Stage::timed().map(Stage::name).collect());
     OBSERVED_CHECK = "check" AtFirstUse(|| ObservableCheck::ALL.iter().map(|check| check.name()).collect());
     PROVES = "proves" Closed(|| vec!["identity", "other"]);
     DIRECTION = "direction" Closed(|| vec!["ahead", "behind"]);
     TOLERATED = "fault" Closed(|| Tolerated::ALL.iter().map(|fault| fault.name()).collect());
     FIX = "fix" Closed(|| accept_fix::TABLE.iter().map(|fix| fix.name).collect());
-    TPP = "tpp" Bounded("the first TPPs that it counted whose signature verified: 100 for all requests, 40 for faults, 200 certificates; then `other`");
+    TPP = "tpp" Bounded("the first TPPs that it counted whose signature verified: 100, or 40 for unsigned targets and for calls without a session; then `other`");
     HANDSHAKE = "outcome" AtFirstUse(|| vec!["done", "resumed", "failed", "too_slow", "bad_proxy_header"]);
     VERSION = "version" AtFirstUse(|| vec!["1.2", "1.3", NONE]);
     CUT = "cause" Closed(|| CutCause::ALL.iter().map(|cause| cause.name()).collect());

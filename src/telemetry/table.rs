@@ -6,8 +6,9 @@
 use super::labels::{
     BUILD, BY, CACHE, CAUSE, CHECK, COMMIT, CORE_STATUS, CUT, DEGRADATION, DIRECTION, DONE,
     ENDPOINT, ENDS, ENVIRONMENT, FAILURE, FETCH, FIX, FOLDER, GROUP, HANDSHAKE, ISSUER, KEY, LINES,
-    Label, OBSERVED_CHECK, OPERATION, OUTCOME, PLACE, PROVES, QUOTA, REASON, RELOAD, SCA, SERIAL,
-    SHED_WHO, SIDE, SOURCE, STATUS, TABLE, TOLERATED, TPP, UPGRADE, UPSTREAM, USE, VERSION,
+    Label, OBSERVED_CHECK, OPERATION, OPERATION_REASON, OUTCOME, PLACE, PROVES, QUOTA, REASON,
+    RELOAD, SCA, SERIAL, SHED_WHO, SIDE, SOURCE, STATUS, TABLE, TOLERATED, TPP, UPGRADE, UPSTREAM,
+    USE, VERSION,
 };
 use crate::state::Counters;
 
@@ -44,14 +45,19 @@ pub(super) enum Kind {
     Histogram(&'static [f64]),
 }
 
-/// In seconds: from a refusal at the gateway to a slow core.
-const REQUEST_BUCKETS: &[f64] = &[0.0025, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
+/// In seconds: from a refusal at the gateway to a core that answers just before a long time-out. A quantile is off by at most the width of its
+/// bucket, which is half of its lower bound or less from 0.1 s to 12 s.
+const REQUEST_BUCKETS: &[f64] = &[
+    0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0,
+    4.0, 6.0, 8.0, 12.0, 20.0, 30.0, 60.0,
+];
 
 /// In seconds: a cached signature check takes 15 µs, a new certificate 300 µs, and the store a few milliseconds.
 const CHECK_BUCKETS: &[f64] = &[0.00001, 0.00005, 0.0001, 0.001, 0.005, 0.05, 1.0];
 
-/// In seconds: a Date holds for 60 s (DAT-2).
-const SKEW_BUCKETS: &[f64] = &[1.0, 5.0, 15.0, 30.0, 60.0, 300.0];
+/// In seconds: a Date holds for 60 s (DAT-2). Distances are whole seconds, and 0 has a bucket: a right clock must not read as one that is
+/// wrong by most of a second.
+const SKEW_BUCKETS: &[f64] = &[0.0, 1.0, 2.0, 5.0, 15.0, 30.0, 60.0, 300.0];
 
 macro_rules! metrics {
     ($($section:literal { $($id:ident = $kind:ident $(($buckets:expr))? $name:literal [$($label:expr),*] $help:literal;)+ })+) => {
@@ -74,11 +80,13 @@ metrics! {
             "Requests that have ended; status is the class of the answer that the caller was sent, none without a whole answer, fault is the side that has to act.";
         ANSWERS = Counter "portvakt_answers_total" [GROUP, SIDE]
             "Requests that have ended, for availability: each group of operations has every series from the start.";
-        REFUSALS = Counter "portvakt_refusals_total" [OPERATION, REASON, SIDE]
-            "Requests that the gateway refused or that failed, by reason; beyond 70 pairs of operation and reason the operation is other.";
+        REFUSALS = Counter "portvakt_refusals_total" [REASON, SIDE]
+            "Requests that the gateway refused or that failed, by reason: each reason has its series from the start.";
+        OPERATION_REFUSALS = Counter "portvakt_operation_refusals_total" [OPERATION, OPERATION_REASON]
+            "The same by operation; beyond 70 pairs of operation and reason both are other.";
         IN_FLIGHT = Gauge "portvakt_requests_in_flight" []
             "Requests whose head was read and whose answer is not finished.";
-        REQUEST_SECONDS = Histogram(REQUEST_BUCKETS) "portvakt_request_seconds" [OPERATION]
+        REQUEST_SECONDS = Histogram(REQUEST_BUCKETS) "portvakt_request_seconds" [GROUP]
             "From a request's head to the end of its answer; 0 for a refusal below HTTP.";
         CHECK_SECONDS = Histogram(CHECK_BUCKETS) "portvakt_check_seconds" [CHECK]
             "Each check of a request; body waits for the caller, sca and claim wait for the state.";
@@ -93,7 +101,7 @@ metrics! {
     }
     "Requests of one TPP" {
         TPP_REQUESTS = Counter "portvakt_tpp_requests_total" [TPP]
-            "Requests whose signature verified.";
+            "Requests whose signature verified. With a TPP's first one, its series of refusals, of failed signatures and of exceeded quotas begin.";
         TPP_REFUSALS = Counter "portvakt_tpp_refusals_total" [TPP]
             "Requests whose signature verified and that were refused by a fault of the caller.";
         TPP_SIGNATURE_FAILURES = Counter "portvakt_tpp_signature_failures_total" [TPP]
@@ -149,7 +157,7 @@ metrics! {
         CERTIFICATE_END = Gauge "portvakt_certificate_end_timestamp_seconds" [ENDS]
             "When the certificate of a kind ends that ends first: the gateway's own with the CAs that it sends with them, and the CAs that it trusts.";
         TPP_CERTIFICATE_END = Gauge "portvakt_tpp_certificate_end_timestamp_seconds" [TPP, SERIAL]
-            "When the certificates of TPPs end by which a signature has verified, those first that end first; at most 200.";
+            "When the certificates of TPPs end by which a signature has verified, those first that end first; at most 60.";
     }
     "Revocation, if it is checked" {
         REVOCATION_FETCHES = Counter "portvakt_revocation_fetches_total" [FETCH]
