@@ -143,10 +143,11 @@ def stat(axes, panel, prometheus, unit):
 def table(axes, panel, prometheus, unit):
     axes.axis("off")
     rows = sorted(prometheus.latest(panel), key=lambda row: row[1])
+    steps = panel["fieldConfig"]["defaults"]["thresholds"]["steps"]
     for index, (name, value) in enumerate(rows[:MOST]):
         y = 0.95 - index / MOST
         axes.text(0.01, y, textwrap.shorten(name, 8 * panel["gridPos"]["w"], placeholder=" …"), va="top", fontsize=7, color=INK)
-        axes.text(0.99, y, number(value, unit), va="top", ha="right", fontsize=7, color=INK)
+        axes.text(0.99, y, number(value, unit), va="top", ha="right", fontsize=7, color=colour(value, steps) if len(steps) > 1 else INK)
     return bool(rows)
 
 

@@ -298,8 +298,8 @@ mod tests {
             let entries = record.iter();
             let entries = entries.filter(|(_, kind)| *kind == Expected::Entries);
             let entries: Vec<_> = entries.map(|(path, _)| path.as_str()).collect();
-            for (place, _) in inspection.named() {
-                named.insert(shape(&place.path, &entries));
+            for file in inspection.named() {
+                named.insert(shape(&file.place.path, &entries));
             }
         }
         let ending = Expiring::ALL.iter().flat_map(|kind| kind.keys());

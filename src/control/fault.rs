@@ -30,6 +30,8 @@ pub(super) enum ApiFault {
     OtherRole,
     /// The call has a query.
     Query,
+    /// The query of `/readyz` is not the one that it takes.
+    OtherQuery,
     /// The content type is not JSON.
     OtherMediaType,
     /// The body is too long or incomplete.
@@ -153,7 +155,7 @@ impl ApiFault {
             // RFC 9110, section 15.5.20: the client may repeat the request over another connection.
             Self::OldConnection => Meaning(421, Code::BadRequest, "connection-outdated"),
             Self::ForeignOrigin => Meaning(403, Code::Forbidden, "origin-foreign"),
-            Self::Query => Meaning(400, Code::BadRequest, "query-unexpected"),
+            Self::Query | Self::OtherQuery => Meaning(400, Code::BadRequest, "query-unexpected"),
             Self::Unauthorized => Meaning(401, Code::Forbidden, "caller-unknown"),
             Self::OtherRole => Meaning(403, Code::Forbidden, "role-other"),
             Self::OtherMediaType => Meaning(415, Code::FormatError, "media-type-unsupported"),
@@ -206,6 +208,7 @@ impl ApiFault {
             }
             Self::ForeignOrigin => "Pages of another origin are not answered here.".into(),
             Self::Query => "A call has no query; its members are in the body.".into(),
+            Self::OtherQuery => "/readyz takes no query but local=1, which asks about this replica alone.".into(),
             Self::OtherMediaType => "The body must be application/json.".into(),
             Self::LongBody => format!("The body must be whole, and of at most {MAX_BODY} bytes."),
             Self::SlowBody => "The body did not arrive in time.".into(),

@@ -1,14 +1,18 @@
 //! The status of the gateway (/livez, /readyz, /metrics) and its published documents: /openapi.json, and the public keys of
 //! assertions.
 
-use super::{context::ControlContext, fault, listen::StopSignal};
+use super::{
+    context::ControlContext,
+    fault::{self, ApiFault},
+    listen::StopSignal,
+};
 use crate::{
     in_use::InUse,
     telemetry::{Degradation, ReadinessCondition, Scrape},
 };
 use axum::{
     Extension,
-    extract::State,
+    extract::{RawQuery, State},
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -18,27 +22,52 @@ use tokio::sync::Semaphore;
 
 type Status = (StopSignal, Arc<ControlContext>);
 
+/// The query that asks about this replica alone.
+const LOCAL: &str = "local=1";
+
 /// `GET /livez`: the process runs.
 pub(super) async fn live() -> Response {
     fault::json(200, &json!({ "live": true }))
 }
 
 /// `GET /readyz`: the public listener accepts, the gateway is not stopping, the store can write, SCA can be started, and each needed
-/// group of the core has a healthy endpoint. The answer lists the failed conditions, the state of each endpoint, logs that cannot be
-/// written, and the checks that are only observed (FWD-6).
+/// group of the core has a healthy endpoint. The answer lists the failed conditions, those of this replica apart from those of what all
+/// replicas share, the state of each endpoint, logs that cannot be written, and the checks that are only observed (FWD-6).
+///
+/// With `?local=1` the status is that of the replica's own conditions: a balancer that removed every replica for a fault of what they share
+/// would close connections that get a proper 503 otherwise.
 pub(super) async fn ready(
     State((shutdown, context)): State<Status>,
     Extension(in_use): Extension<Arc<InUse>>,
+    RawQuery(query): RawQuery,
 ) -> Response {
+    let is_local = match query.as_deref() {
+        None => false,
+        Some(LOCAL) => true,
+        Some(_) => return ApiFault::OtherQuery.answer(&context),
+    };
     let conditions = conditions(&shutdown, &context, &in_use);
-    let not_well: Vec<_> = conditions
-        .into_iter()
-        .filter_map(|(_, fails)| fails)
-        .collect();
-    let ready = not_well.is_empty();
+    let failed = |shared: bool| {
+        let failed = conditions.iter().filter(|one| one.is_shared == shared);
+        failed
+            .filter_map(|one| one.fault.clone())
+            .collect::<Vec<_>>()
+    };
+    let (local, shared) = (failed(false), failed(true));
+    let counted = match is_local {
+        true => local.clone(),
+        false => conditions
+            .iter()
+            .filter_map(|one| one.fault.clone())
+            .collect(),
+    };
+    let ready = counted.is_empty();
     let status = if ready { 200 } else { 503 };
     let mut answer = json!({
-        "ready": ready, "notWell": not_well, "endpoints": endpoints(&in_use),
+        "ready": ready, "notWell": counted,
+        "local": { "ready": local.is_empty(), "notWell": local },
+        "shared": { "ready": shared.is_empty(), "notWell": shared },
+        "endpoints": endpoints(&in_use),
     });
     let degraded = degradations(&context);
     let degraded: Vec<_> = degraded
@@ -107,8 +136,8 @@ impl Readiness {
         let conditions = conditions(&self.stopping, &self.context, &in_use);
         let others = conditions
             .into_iter()
-            .filter(|(condition, _)| *condition != ReadinessCondition::Listener);
-        others.filter_map(|(_, fault)| fault).collect()
+            .filter(|one| one.cause != ReadinessCondition::Listener);
+        others.filter_map(|one| one.fault).collect()
     }
 }
 
@@ -130,12 +159,17 @@ fn endpoints(in_use: &InUse) -> Vec<Value> {
 /// The first write is under way, or the disk does not answer.
 const NOT_WRITTEN: &str = "nothing has been written since the start";
 
-/// Each condition of readiness, and why it fails.
-fn conditions(
-    shutdown: &StopSignal,
-    context: &ControlContext,
-    in_use: &InUse,
-) -> [(ReadinessCondition, Option<String>); 6] {
+/// A condition of readiness.
+struct Condition {
+    cause: ReadinessCondition,
+    /// Why it fails.
+    fault: Option<String>,
+    /// Whether it is about what all replicas use, so that it fails for all of them at once.
+    is_shared: bool,
+}
+
+/// Each condition of readiness.
+fn conditions(shutdown: &StopSignal, context: &ControlContext, in_use: &InUse) -> [Condition; 6] {
     let stopping = shutdown
         .borrow()
         .then(|| "the gateway is stopping".to_owned());
@@ -143,9 +177,10 @@ fn conditions(
     let closed = (!accepting && stopping.is_none())
         .then(|| "the public listener does not accept connections yet".to_owned());
     // This checks the clock too, so that its metric is current even if nobody calls /readyz.
-    let state = context.store.health(context.clock.now()).err();
-    let state = state.map(|fault| fault.to_string());
-    let state = state.or_else(|| (!context.store.has_written()).then(|| NOT_WRITTEN.to_owned()));
+    let (store, now) = (&context.store, context.clock.now());
+    let state = store.health(now).err().map(|fault| fault.to_string());
+    let has_written = store.has_written();
+    let state = state.or_else(|| (!has_written).then(|| NOT_WRITTEN.to_owned()));
     let state = state.map(|fault| format!("state: {fault}"));
     let links = in_use.links.health().err();
     let links = links.map(|fault| format!("sca: {fault}"));
@@ -154,17 +189,20 @@ fn conditions(
         .then(|| format!("upstreams: no healthy endpoint in {}", unhealthy.join(", ")));
     let audit = context.telemetry.audit();
     let unproven = || (!audit.is_proven()).then(|| format!("audit: {NOT_WRITTEN}"));
+    let audit = audit_fault(context, true).or_else(unproven);
     [
-        (ReadinessCondition::Stopping, stopping),
-        (ReadinessCondition::Listener, closed),
-        (ReadinessCondition::State, state),
-        (ReadinessCondition::Sca, links),
-        (ReadinessCondition::Upstreams, upstreams),
-        (
-            ReadinessCondition::Audit,
-            audit_fault(context, true).or_else(unproven),
-        ),
+        (ReadinessCondition::Stopping, stopping, false),
+        (ReadinessCondition::Listener, closed, false),
+        (ReadinessCondition::State, state, store.shares_fault(now)),
+        (ReadinessCondition::Sca, links, false),
+        (ReadinessCondition::Upstreams, upstreams, true),
+        (ReadinessCondition::Audit, audit, false),
     ]
+    .map(|(cause, fault, is_shared)| Condition {
+        cause,
+        fault,
+        is_shared,
+    })
 }
 
 /// Renders metrics for one call at a time: many calls at once must not take the listener's time from /readyz.
@@ -182,7 +220,7 @@ pub(super) async fn metrics(
             now: context.clock.now(),
             state: context.store.counters(),
             not_ready: conditions
-                .map(|(condition, fails)| (condition, fails.is_some()))
+                .map(|one| (one.cause, one.fault.is_some()))
                 .to_vec(),
             degraded: degradations(&context)
                 .map(|(degradation, fault)| (degradation, fault.is_some()))

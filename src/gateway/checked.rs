@@ -13,7 +13,7 @@ use crate::{
     clock::Timestamp,
     config::{AuditSettings, Fixed, Log, LogOutput, Settings},
     control,
-    expiring::{Expiring, Finding},
+    expiring::Finding,
     in_use::seals_finding,
     private_file::{self, FileFault},
     sca::{KeyFault, ScaSettings},

@@ -22,7 +22,7 @@ use crate::{
     interface::operations::Environment,
     sca::{Links, ScaSettings},
     signing::{AssertionSettings, AssertionSigner},
-    state::{EngineSettings, StateStore},
+    state::StateStore,
     telemetry::{AccessLog, LAST_WITHIN, Telemetry, UpgradeResult, WrittenFolders},
     upstreams::{Upkeep, Upstreams},
 };

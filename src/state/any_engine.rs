@@ -43,6 +43,16 @@ impl AnyEngine {
             EngineSettings::Postgres(server) => Postgres::try_open(settings, server),
         }
     }
+
+    /// Whether gateways on other machines use the same state.
+    pub(super) const fn is_shared(&self) -> bool {
+        match self {
+            Self::Sqlite(_) => false,
+            Self::Postgres(_) => true,
+            #[cfg(feature = "sandbox")]
+            Self::Volatile(_) => false,
+        }
+    }
 }
 
 /// Calls a method of the selected engine.

@@ -33,7 +33,9 @@ impl Counters {
     pub const CHANGES: &'static [f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 256.0];
 
     /// The bounds of [`Counters::by_seconds`]: from a fast disk to a writer that waits for another process.
-    pub const SECONDS: &'static [f64] = &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.0];
+    pub const SECONDS: &'static [f64] = &[
+        0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 15.0, 60.0,
+    ];
 
     /// The number of transactions, including failed ones.
     pub fn batches(&self) -> u64 {

@@ -102,7 +102,13 @@ use portvakt_interface::headers::PsuId;
 use process::Process;
 use request_ids::IdClaim;
 use rules::{Erasure, GiveBack, Mark, NewBinding, ScaEnd, Withdrawal};
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 /// The store of the state.
 ///
@@ -111,6 +117,8 @@ pub struct StateStore {
     keys: Box<Keys>,
     process: Arc<Process>,
     engine: AnyEngine,
+    /// Whether [`Self::has_written`] was true once.
+    was_proven: AtomicBool,
 }
 
 impl StateStore {
@@ -124,6 +132,7 @@ impl StateStore {
             keys: Box::new(keys),
             process,
             engine,
+            was_proven: AtomicBool::new(false),
         })
     }
 
@@ -143,6 +152,7 @@ impl StateStore {
             keys: Box::new(tables.keys()),
             process,
             engine: AnyEngine::Volatile(Box::new(volatile)),
+            was_proven: AtomicBool::new(false),
         }
     }
 
@@ -303,14 +313,30 @@ impl StateStore {
     /// # Errors
     /// The reason, for the operator.
     pub fn health(&self, now: Timestamp) -> Result<(), Unavailable> {
+        self.clock_health(now)?;
+        self.engine.health()
+    }
+
+    /// Whether the clock can be trusted.
+    fn clock_health(&self, now: Timestamp) -> Result<(), Unavailable> {
         self.process.believes(now)?;
         self.process.note(now);
-        self.engine.health()
+        Ok(())
+    }
+
+    /// Whether a fault of [`Self::health`] is one that all gateways of the state have: not of a file, not of this gateway's clock, and not where
+    /// [`Self::has_written`] was never true, so that perhaps only this one does not reach the database.
+    pub fn shares_fault(&self, now: Timestamp) -> bool {
+        self.engine.is_shared()
+            && self.was_proven.load(Ordering::Relaxed)
+            && self.clock_health(now).is_ok()
     }
 
     /// Whether a write has been durable since the store was opened: before that, nobody knows whether it can write. It tries by itself.
     pub fn has_written(&self) -> bool {
-        self.engine.has_written()
+        let has_written = self.engine.has_written();
+        self.was_proven.fetch_or(has_written, Ordering::Relaxed);
+        has_written
     }
 
     /// The store's activity since it was opened, and the number of its rows.

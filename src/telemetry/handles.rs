@@ -1,7 +1,8 @@
 //! Counts requests by operation, with handles that are resolved once.
 //!
 //! A reload makes new [`Handles`] on the same families. A series by operation begins with its first request, because most combinations never
-//! occur; those of a group that alerts read exist from the start, because Prometheus does not see the increase to a series' first value.
+//! occur; those by group and by reason, which alerts read, exist from the start, because Prometheus does not see the increase to a series'
+//! first value.
 
 use super::{
     facts::{CoreTook, Finished},
@@ -42,19 +43,24 @@ struct ByOperation {
         labels::Fault,
     )>,
     answers: Counters<(labels::Group, labels::Fault)>,
-    refusals: Counters<(labels::Operation, labels::Reason, labels::Fault)>,
+    /// In the order of [`Reason::ALL`].
+    refusals: Vec<IntCounter>,
+    operation_refusals: Counters<(labels::Operation, labels::OperationReason)>,
     pairs: Mutex<HashSet<(String, Reason)>>,
-    seconds: Histograms<labels::Operation>,
+    seconds: Histograms<labels::Group>,
     upstream_seconds: Histograms<labels::Group>,
     upstream_responses: Counters<(labels::Group, labels::CoreStatus)>,
 }
 
 impl Outcomes {
     pub(super) fn new(registrar: &Registrar) -> Self {
+        let refusals = registrar.counters(&table::REFUSALS);
+        let of = |reason: &Reason| refusals.of((*reason, Some(reason.at_fault())));
         Self(Arc::new(ByOperation {
             requests: registrar.counters(&table::REQUESTS),
             answers: registrar.counters(&table::ANSWERS),
-            refusals: registrar.counters(&table::REFUSALS),
+            refusals: Reason::ALL.iter().map(of).collect(),
+            operation_refusals: registrar.counters(&table::OPERATION_REFUSALS),
             pairs: Mutex::default(),
             seconds: registrar.histograms(&table::REQUEST_SECONDS),
             upstream_seconds: registrar.histograms(&table::UPSTREAM_SECONDS),
@@ -89,7 +95,8 @@ impl Outcomes {
         let labels = (NONE, OutcomeKind::Refused, None, side);
         self.0.requests.of(labels).inc();
         self.0.answers.of((NONE, side)).inc();
-        self.0.refusal(NONE, reason).inc();
+        self.0.count_reason(reason);
+        self.0.operation_refusal(NONE, reason).inc();
         self.0.seconds.of(NONE).observe(Duration::ZERO);
     }
 
@@ -104,21 +111,28 @@ impl Outcomes {
                     .saturating_mul(RESULTS),
             ),
             refusals: cells(Reason::ALL.len()),
-            seconds: OnceLock::new(),
             group,
         }
     }
 }
 
 impl ByOperation {
-    /// The counter of a pair; beyond the limit, that of the reason alone.
-    fn refusal(&self, operation: &str, reason: Reason) -> IntCounter {
+    fn count_reason(&self, reason: Reason) {
+        if let Some(counter) = self.refusals.get(reason.index()) {
+            counter.inc();
+        }
+    }
+
+    /// The counter of a pair; beyond the limit, that of all others.
+    fn operation_refusal(&self, operation: &str, reason: Reason) -> IntCounter {
         let mut pairs = self.pairs.lock().unwrap_or_else(PoisonError::into_inner);
         let pair = (operation.to_owned(), reason);
         let own = pairs.contains(&pair) || pairs.len() < MOST_PAIRS && pairs.insert(pair);
-        let operation = if own { operation } else { OTHER };
-        let side = Some(reason.at_fault());
-        self.refusals.of((operation, reason, side))
+        let labels = match own {
+            true => (operation, reason.slug()),
+            false => (OTHER, OTHER),
+        };
+        self.operation_refusals.of(labels)
     }
 }
 
@@ -137,7 +151,6 @@ struct OperationHandles {
     requests: Vec<OnceLock<IntCounter>>,
     /// By reason.
     refusals: Vec<OnceLock<IntCounter>>,
-    seconds: OnceLock<Arc<Histogram>>,
     group: Arc<GroupHandles>,
 }
 
@@ -147,6 +160,8 @@ struct GroupHandles {
     label: String,
     /// By the side that has to act, the last one for none.
     answers: [IntCounter; RESULTS],
+    whole: Arc<Histogram>,
+    /// Of the core.
     seconds: OnceLock<Arc<Histogram>>,
     /// By the class of the core's status.
     responses: Vec<OnceLock<IntCounter>>,
@@ -183,16 +198,15 @@ impl OperationHandles {
         if let Some(reason) = outcome.reason()
             && let Some(counter) = self.refusals.get(reason.index())
         {
+            self.families.count_reason(reason);
             counter
-                .get_or_init(|| self.families.refusal(&self.label, reason))
+                .get_or_init(|| self.families.operation_refusal(&self.label, reason))
                 .inc();
         }
     }
 
     fn count_times(&self, took: Duration, core: Option<CoreTook>) {
-        self.seconds
-            .get_or_init(|| self.families.seconds.of(&self.label))
-            .observe(took);
+        self.group.whole.observe(took);
         if let Some(core) = core {
             self.group.count(&self.families, core);
         }
@@ -227,6 +241,7 @@ impl GroupHandles {
         Self {
             label: label.to_owned(),
             answers: sides.map(|side| families.answers.of((label, side))),
+            whole: families.seconds.of(label),
             seconds: OnceLock::new(),
             responses: cells(StatusClass::ALL.len()),
         }
@@ -344,12 +359,13 @@ mod tests {
             "requests_total",
             "answers_total",
             "refusals_total",
+            "operation_refusals_total",
             "request_seconds_count",
         ] {
             let name = format!("portvakt_{family}{{");
             let lines: Vec<_> = text
                 .lines()
-                .filter(|line| line.starts_with(&name))
+                .filter(|line| line.starts_with(&name) && !line.ends_with(" 0"))
                 .collect();
             assert!(
                 lines.len() == 1 && lines[0].ends_with(" 1"),
@@ -358,7 +374,7 @@ mod tests {
         }
     }
 
-    /// Beyond the limit a reason is still counted, but without its operation; also after a reload.
+    /// Beyond the limit a reason is counted without its operation; also after a reload.
     #[test]
     fn pairs_of_operation_and_reason_are_limited() {
         let registrar = Registrar::default();
@@ -374,15 +390,11 @@ mod tests {
         let text = registrar.gather().text();
         let lines = text
             .lines()
-            .filter(|line| line.starts_with("portvakt_refusals_total"));
+            .filter(|line| line.starts_with("portvakt_operation_refusals_total"));
         let (other, own): (Vec<_>, Vec<_>) =
             lines.partition(|line| line.contains("operation=\"other\""));
         assert_eq!(own.len(), MOST_PAIRS);
-        assert!(
-            !other.is_empty() && other.len() <= Reason::ALL.len(),
-            "{}",
-            other.len()
-        );
+        assert_eq!(other.len(), 1, "{other:?}");
         let count = |lines: &[&str]| {
             let counts = lines
                 .iter()
@@ -399,5 +411,11 @@ mod tests {
         let operations = u64::try_from(catalogue.operations().len()).unwrap();
         let all = operations * each(true) + each(false);
         assert_eq!(count(&own) + count(&other), 2 * all);
+        let reasons = text
+            .lines()
+            .filter(|line| line.starts_with("portvakt_refusals_total"));
+        let reasons: Vec<_> = reasons.collect();
+        assert_eq!(reasons.len(), Reason::ALL.len());
+        assert_eq!(count(&reasons), 2 * all);
     }
 }

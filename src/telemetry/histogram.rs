@@ -161,8 +161,9 @@ mod tests {
             .lines()
             .filter(|line| line.contains("direction=\"ahead\""));
         let ahead: Vec<_> = ahead.map(|line| line.rsplit(' ').next().unwrap()).collect();
-        // The buckets to 1, 5, 15, 30, 60 and 300 s and beyond, sum and count.
-        assert_eq!(ahead, ["2", "3", "3", "3", "3", "4", "5", "604", "5"]);
+        // The buckets to 0, 1, 2, 5, 15, 30, 60 and 300 s and beyond, sum and count.
+        let counts = ["1", "2", "3", "3", "3", "3", "3", "4", "5", "604", "5"];
+        assert_eq!(ahead, counts);
         assert!(
             text.contains("le=\"+Inf\"") && text.contains("direction=\"behind\""),
             "{text}"

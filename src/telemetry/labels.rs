@@ -157,13 +157,14 @@ labels! {
     CoreStatus = "status" AtFirstUse(StatusClass);
     Fault = "fault" OrNone(Side);
     Reason = "reason" Bounded(interface::Reason, interface::Reason::slug, "a reason of [refusals.md](refusals.md)");
+    OperationReason = "reason" Bounded("a reason of [refusals.md](refusals.md), or `other` beyond a bound");
     TimedCheck = "check" Closed(Stage, Stage::timed(), Stage::name);
     ObservedCheck = "check" AtFirstUse(ObservableCheck);
     Proven = "proves" Closed(Proves);
     Direction = "direction" Closed(ClockDirection);
     ToleratedFault = "fault" Closed(Tolerated);
     Fix = "fix" Closed(&'static accept_fix::Fix, accept_fix::TABLE.iter(), |fix: &'static accept_fix::Fix| fix.name);
-    Tpp = "tpp" Bounded("the first TPPs that it counted whose signature verified: 100 for all requests, 40 for faults, 200 certificates; then `other`");
+    Tpp = "tpp" Bounded("the first TPPs that it counted whose signature verified: 100, or 40 for unsigned targets and for calls without a session; then `other`");
     Handshake = "outcome" AtFirstUse(HandshakeOutcome);
     Tls = "version" OrNone(TlsVersion);
     Cut = "cause" Closed(CutCause);

@@ -24,8 +24,9 @@ pub(super) struct PerTpp {
 }
 
 impl PerTpp {
-    /// Wraps counters by TPP, of whose label `most` TPPs have their own value.
+    /// Wraps counters by TPP, of whose label `most` TPPs have their own value. The series of the others exists from the start.
     pub(super) fn new(counters: Counters<Tpp>, most: usize) -> Self {
+        counters.of(OTHER);
         Self {
             counters,
             most,
@@ -33,14 +34,21 @@ impl PerTpp {
         }
     }
 
-    /// Increments the counter of a TPP.
-    pub(super) fn count(&self, tpp: &TppId) {
+    /// Increments the counter of a TPP. True if the TPP has one of its own from now on.
+    pub(super) fn count(&self, tpp: &TppId) -> bool {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(counter) = known.get(tpp) {
-            return counter.inc();
+            counter.inc();
+            return false;
         }
         drop(known);
         self.meet(tpp).inc();
+        self.knows(tpp)
+    }
+
+    /// Begins the series of a TPP at 0, so that Prometheus sees its first increase.
+    pub(super) fn begin(&self, tpp: &TppId) {
+        self.meet(tpp);
     }
 
     /// Increments the counter of TPPs without their own.

@@ -21,11 +21,11 @@ use crate::{
 use prometheus::{IntCounter, IntGauge};
 use std::{sync::Arc, time::Duration};
 
-/// The most TPPs with a series of their own where every TPP is counted: a bank has some tens of them.
+/// The most TPPs with a series of their own where every TPP has one: a bank has some tens of them.
 const MOST_TPPS: usize = 100;
 
-/// The most TPPs with a series of their own where only those with a fault are counted.
-const MOST_AT_FAULT: usize = 40;
+/// The most TPPs with a series of their own where only those with such a request have one.
+const MOST_COUNTED: usize = 40;
 
 /// The most that one request adds to the sum of clock skews: a Date of the year 9999 would make it overflow, and the mean useless.
 const MOST_SKEW: Duration = Duration::from_hours(24);
@@ -160,10 +160,10 @@ impl TppMetrics {
         Self {
             requests: of(&table::TPP_REQUESTS, MOST_TPPS),
             refusals: of(&table::TPP_REFUSALS, MOST_TPPS),
-            signature_failures: of(&table::TPP_SIGNATURE_FAILURES, MOST_AT_FAULT),
-            quota_exceeded: of(&table::TPP_QUOTA_EXCEEDED, MOST_AT_FAULT),
-            unsigned_target: of(&table::UNSIGNED_TARGET, MOST_AT_FAULT),
-            without_session: of(&table::WITHOUT_SESSION, MOST_AT_FAULT),
+            signature_failures: of(&table::TPP_SIGNATURE_FAILURES, MOST_TPPS),
+            quota_exceeded: of(&table::TPP_QUOTA_EXCEEDED, MOST_TPPS),
+            unsigned_target: of(&table::UNSIGNED_TARGET, MOST_COUNTED),
+            without_session: of(&table::WITHOUT_SESSION, MOST_COUNTED),
         }
     }
 
@@ -173,14 +173,18 @@ impl TppMetrics {
         };
         let tpp = certificate.tpp_id();
         if record.holds(Stage::Signature) {
-            self.requests.count(tpp);
+            if self.requests.count(tpp) {
+                self.begin_faults(tpp);
+            }
             if let Outcome::Refused(reason) = outcome {
                 self.count_refusal(tpp, reason);
             }
         } else if is_signature_refused(record) {
             // Certificates are public, so anybody can show the certificate of a TPP; a series is made only for a TPP that is known.
             match self.requests.knows(tpp) {
-                true => self.signature_failures.count(tpp),
+                true => {
+                    self.signature_failures.count(tpp);
+                }
                 false => self.signature_failures.count_other(),
             }
         }
@@ -189,6 +193,17 @@ impl TppMetrics {
         }
         if let Some(tpp) = record.had_no_session() {
             self.without_session.count(tpp);
+        }
+    }
+
+    /// Begins what alerts and shares read of a TPP.
+    fn begin_faults(&self, tpp: &TppId) {
+        for family in [
+            &self.refusals,
+            &self.signature_failures,
+            &self.quota_exceeded,
+        ] {
+            family.begin(tpp);
         }
     }
 

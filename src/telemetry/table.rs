@@ -6,9 +6,9 @@
 use super::labels::{
     BoundBy, Build, Cache, Commit, Condition, CoreStatus, Cut, Degraded, Direction, Done, Endpoint,
     Ends, Environment, ExpiringKind, Failure, Fault, Fetch, Files, Fix, Folder, Group, Handshake,
-    Hash, Issuer, Key, LabelSet, Lines, ObservedCheck, Operation, Outcome, Place, Proven, Quota,
-    Reason, Reload, Sca, Serial, Shed, Source, Status, Table, TimedCheck, Tls, ToleratedFault, Tpp,
-    Upgrade, Upstream, Use, Values,
+    Hash, Issuer, Key, LabelSet, Lines, ObservedCheck, Operation, OperationReason, Outcome, Place,
+    Proven, Quota, Reason, Reload, Sca, Serial, Shed, Source, Status, Table, TimedCheck, Tls,
+    ToleratedFault, Tpp, Upgrade, Upstream, Use, Values,
 };
 use crate::state::Counters;
 use std::marker::PhantomData;
@@ -45,14 +45,19 @@ pub(super) enum MetricKind {
     Histogram(&'static [f64]),
 }
 
-/// In seconds: from a refusal at the gateway to a slow core.
-const REQUEST_BUCKETS: &[f64] = &[0.0025, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
+/// In seconds: from a refusal at the gateway to a core that answers just before a long time-out. A quantile is off by at most the width of its
+/// bucket, which is half of its lower bound or less from 0.1 s to 12 s.
+const REQUEST_BUCKETS: &[f64] = &[
+    0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0,
+    4.0, 6.0, 8.0, 12.0, 20.0, 30.0, 60.0,
+];
 
 /// In seconds: a cached signature check takes 15 µs, a new certificate 300 µs, and the store a few milliseconds.
 const CHECK_BUCKETS: &[f64] = &[0.00001, 0.00005, 0.0001, 0.001, 0.005, 0.05, 1.0];
 
-/// In seconds: a Date holds for 60 s (DAT-2).
-const SKEW_BUCKETS: &[f64] = &[1.0, 5.0, 15.0, 30.0, 60.0, 300.0];
+/// In seconds: a Date holds for 60 s (DAT-2). Distances are whole seconds, and 0 has a bucket: a right clock must not read as one that is
+/// wrong by most of a second.
+const SKEW_BUCKETS: &[f64] = &[0.0, 1.0, 2.0, 5.0, 15.0, 30.0, 60.0, 300.0];
 
 macro_rules! metrics {
     ($($section:literal { $($id:ident = $kind:ident $(($buckets:expr))? $name:literal [$($label:ident),*] $help:literal;)+ })+) => {
@@ -79,11 +84,13 @@ metrics! {
             "Requests that have ended; status is the class of the answer that the caller was sent, none without a whole answer, fault is the side that has to act.";
         ANSWERS = Counter "portvakt_answers_total" [Group, Fault]
             "Requests that have ended, for availability: each group of operations has every series from the start.";
-        REFUSALS = Counter "portvakt_refusals_total" [Operation, Reason, Fault]
-            "Requests that the gateway refused or that failed, by reason; beyond 70 pairs of operation and reason the operation is other.";
+        REFUSALS = Counter "portvakt_refusals_total" [Reason, Fault]
+            "Requests that the gateway refused or that failed, by reason: each reason has its series from the start.";
+        OPERATION_REFUSALS = Counter "portvakt_operation_refusals_total" [Operation, OperationReason]
+            "The same by operation; beyond 70 pairs of operation and reason both are other.";
         IN_FLIGHT = Gauge "portvakt_requests_in_flight" []
             "Requests whose head was read and whose answer is not finished.";
-        REQUEST_SECONDS = Histogram(REQUEST_BUCKETS) "portvakt_request_seconds" [Operation]
+        REQUEST_SECONDS = Histogram(REQUEST_BUCKETS) "portvakt_request_seconds" [Group]
             "From a request's head to the end of its answer; 0 for a refusal below HTTP.";
         CHECK_SECONDS = Histogram(CHECK_BUCKETS) "portvakt_check_seconds" [TimedCheck]
             "Each check of a request; body waits for the caller, sca and claim wait for the state.";
@@ -98,7 +105,7 @@ metrics! {
     }
     "Requests of one TPP" {
         TPP_REQUESTS = Counter "portvakt_tpp_requests_total" [Tpp]
-            "Requests whose signature verified.";
+            "Requests whose signature verified. With a TPP's first one, its series of refusals, of failed signatures and of exceeded quotas begin.";
         TPP_REFUSALS = Counter "portvakt_tpp_refusals_total" [Tpp]
             "Requests whose signature verified and that were refused by a fault of the caller.";
         TPP_SIGNATURE_FAILURES = Counter "portvakt_tpp_signature_failures_total" [Tpp]
@@ -154,7 +161,7 @@ metrics! {
         CERTIFICATE_END = Gauge "portvakt_certificate_end_timestamp_seconds" [Ends]
             "When the certificate of a kind ends that ends first: the gateway's own with the CAs that it sends with them, and the CAs that it trusts.";
         TPP_CERTIFICATE_END = Gauge "portvakt_tpp_certificate_end_timestamp_seconds" [Tpp, Serial]
-            "When the certificates of TPPs end by which a signature has verified, those first that end first; at most 200.";
+            "When the certificates of TPPs end by which a signature has verified, those first that end first; at most 60.";
     }
     "Revocation, if it is checked" {
         REVOCATION_FETCHES = Counter "portvakt_revocation_fetches_total" [Fetch]

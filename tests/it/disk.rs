@@ -62,6 +62,8 @@ fn fails_closed(gate: &Gate, take_away: impl FnOnce(), give_back: impl FnOnce())
     let said = becomes(gate, 503);
     assert!(said.contains("state: "), "{said}");
     println!("readyz: {said}");
+    // A file is this replica's own.
+    assert_eq!(gate.control("/readyz?local=1").status, 503);
     let who = json!({
         "tpp": gate.world().both.id(), "psu_id": "3f2504e0-4f89-41d3-9a0c-0305e82c3301",
         "last_sca": gate.now().to_string(),

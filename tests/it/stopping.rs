@@ -286,6 +286,9 @@ fn a_lame_duck_still_serves() {
             gate.control("/readyz").json()["notWell"][0],
             "the gateway is stopping"
         );
+        let local = gate.control("/readyz?local=1");
+        assert_eq!(local.status, 503);
+        assert_eq!(local.json()["local"]["notWell"], local.json()["notWell"]);
         gate.eventually_metric("portvakt_not_ready", &["cause=\"stopping\""], 1.0);
         let sealed = [plain(), plain(), plain()];
         let answers = [

@@ -393,6 +393,14 @@ fn only_healthy_endpoints_get_requests() {
     });
     let unhealthy = json!(["upstreams: no healthy endpoint in core"]);
     assert_eq!(gate.control("/readyz").json()["notWell"], unhealthy);
+    // The core is everybody's: a balancer that asks about this replica alone keeps it.
+    let local = gate.control("/readyz?local=1");
+    let answer = local.json();
+    assert_eq!((local.status, &answer["ready"]), (200, &json!(true)));
+    assert_eq!(answer["notWell"], json!([]));
+    assert_eq!(answer["local"], json!({"ready": true, "notWell": []}));
+    let shared = json!({"ready": false, "notWell": unhealthy});
+    assert_eq!(answer["shared"], shared);
     gate.eventually_metric("portvakt_not_ready", &["cause=\"upstreams\""], 1.0);
     for call in [Call::accounts(), Call::payment()] {
         let answer = gate.send(&call, Protocol::Http1);

@@ -325,6 +325,10 @@ fn a_query_says_nothing_here() {
         let answer = bank.send(&request(&format!("POST /reload{query}"), &host, ""));
         fails(&answer, 400, "BAD_REQUEST", "query-unexpected");
     }
+    for (query, status) in [("", 200), ("?local=1", 200), ("?", 400), ("?local", 400)] {
+        let answer = bank.send(&request(&format!("GET /readyz{query}"), &host, ""));
+        assert_eq!(answer.status, status, "{query}");
+    }
 }
 
 #[test]

@@ -44,7 +44,7 @@ struct Panel {
     stack: bool,
     /// The highest value of the axis.
     max: Option<u64>,
-    /// Where the panel, which is green, turns orange and red.
+    /// Where a number of the panel, which is green, turns orange and red.
     limits: Option<[f64; 2]>,
     /// By legend.
     queries: Map<String, Value>,
@@ -259,7 +259,12 @@ impl Panel {
                 "colorMode": "value", "graphMode": "area", "justifyMode": "auto", "textMode": "auto",
                 "orientation": "auto",
             }),
-            Kind::Table => json!({"showHeader": true, "cellHeight": "sm"}),
+            Kind::Table => {
+                if self.limits.is_some() {
+                    defaults["custom"] = json!({"cellOptions": {"type": "color-text"}});
+                }
+                json!({"showHeader": true, "cellHeight": "sm"})
+            }
         };
         json!({
             "id": id, "type": self.name_of_kind(), "title": self.title, "description": self.wrong,

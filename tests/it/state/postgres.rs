@@ -728,6 +728,10 @@ fn a_gateway_says_that_its_database_fails() {
     for call in [&payment, &warm] {
         refused(&gate, call, 503, "SYSTEM_ERROR", "state-unavailable");
     }
+    // The other gateways have the same fault, so a balancer that removed each would have none.
+    let local = gate.control("/readyz?local=1");
+    assert_eq!(local.status, 200, "{}", local.json());
+    assert_eq!(local.json()["shared"]["ready"], false);
     behind.proxy.freeze(false);
     passes_again(&gate, &payment);
     accepted(&gate, &payment);

@@ -43,7 +43,19 @@ const RATE_INTERVAL: &str = "8s";
 #[ignore = "make test-systems"]
 fn promtool_accepts_rules_and_alerts() {
     promtool(&["check", "rules", "rules.yml", "alerts.yml"], None);
-    promtool(&["test", "rules", "alerts_test.yml"], None);
+    let [minutes, days] = dashboards::TESTS_OF_ALERTS;
+    promtool(&["test", "rules", minutes, days], None);
+}
+
+/// Each query of each panel on series whose truth is known (`dashboards/truth.py`).
+#[test]
+#[ignore = "make test-systems"]
+fn panels_show_the_truth() {
+    let mut python = Command::new("python3");
+    let output = python.arg(dashboards::folder().join("truth.py")).output();
+    let output = output.unwrap();
+    let said = [output.stdout, output.stderr].map(|said| String::from_utf8(said).unwrap());
+    assert!(output.status.success(), "{}{}", said[0], said[1]);
 }
 
 /// Grafana's own model of 10.1 knows every field of the dashboards.

@@ -170,14 +170,14 @@ fn requests_of_known_tpps_wait_for_room() {
         "operation=\"tpp-contact-read\"",
         "reason=\"too-many-at-once\"",
     ];
-    let count = || gate.metric_now("portvakt_refusals_total", &refused);
+    let count = || gate.metric_now("portvakt_operation_refusals_total", &refused);
     let (before, cut_before) = (count(), without_room(&gate));
     let latch = hold(&gate);
     first.send(&render(&sealed())).unwrap();
     latch.arrived(1);
     let answer = second.exchange(&sealed()).unwrap();
     check_error("full", &answer, 503, "SYSTEM_ERROR", "too-many-at-once");
-    gate.eventually_metric("portvakt_refusals_total", &refused, before + 1.0);
+    gate.eventually_metric("portvakt_operation_refusals_total", &refused, before + 1.0);
     // Another TPP on that connection does not wait for this one's requests.
     gate.upstream().reply(Reply::json(200, "{}"));
     let other = Call::plain().by(&gate.world().aisp).only(Protocol::Http1);

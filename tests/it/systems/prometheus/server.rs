@@ -16,7 +16,8 @@ use std::{
 use tempfile::TempDir;
 
 /// The ranges of the rules, and those of the test: a fault shows within seconds, and is forgotten within seconds.
-const RANGES: [(&str, &str); 11] = [
+const RANGES: [(&str, &str); 15] = [
+    ("[2m]", "[4s]"),
     ("[5m]", "[4s]"),
     ("[10m]", "[4s]"),
     ("[15m]", "[4s]"),
@@ -28,6 +29,9 @@ const RANGES: [(&str, &str); 11] = [
     ("[3d]", "[6s]"),
     (" offset 30m", " offset 10s"),
     (" offset 1d", " offset 30s"),
+    (" offset 5h30m", " offset 5s"),
+    (" offset 22h", " offset 5s"),
+    (" offset 66h", " offset 5s"),
 ];
 
 /// An alert that is pending or firing.
