@@ -164,8 +164,7 @@ impl InUse {
         let facts = groups.flat_map(|group| {
             let states = group.states().into_iter();
             states.map(|state| EndpointFacts {
-                upstream: group.settings().name.clone(),
-                endpoint: state.endpoint,
+                of: state.of,
                 is_up: state.usable > 0,
                 failures: state.failures,
             })

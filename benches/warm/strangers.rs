@@ -107,6 +107,7 @@ impl<'a> Stranger<'a> {
                 http: HttpFacts::default(),
                 operator: None,
                 core: None,
+                endpoint: None,
                 is_audited: false,
                 at: warm.clock.log_time(),
             },

@@ -80,6 +80,8 @@ kinds! {
     Call = Control "call";
     TppBlocked = Control "tpp-blocked";
     TppUnblocked = Control "tpp-unblocked";
+    EndpointDrained = Control "endpoint-drained";
+    EndpointRestored = Control "endpoint-restored";
     Retired = Control "retired";
     Resumed = Control "resumed";
 }

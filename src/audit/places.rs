@@ -83,6 +83,8 @@ impl Places {
             | AuditKind::ReloadRefused
             | AuditKind::TppBlocked
             | AuditKind::TppUnblocked
+            | AuditKind::EndpointDrained
+            | AuditKind::EndpointRestored
             | AuditKind::Retired
             | AuditKind::Resumed => (&self.changes, CHANGES),
         }

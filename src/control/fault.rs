@@ -3,7 +3,7 @@
 //! The set of reasons is closed, and docs/sca.md explains each. Invariant: no text repeats a value of the call.
 
 use super::context::{ControlContext, MAX_BODY};
-use crate::{interface::Code, sca::TokenFault, state::Unavailable};
+use crate::{interface::Code, sca::TokenFault, state::Unavailable, upstreams::DrainFault};
 use axum::{
     body::Body,
     http::{HeaderValue, StatusCode, header},
@@ -75,6 +75,10 @@ pub(super) enum ApiFault {
     ConsentOutdated,
     /// The TPP has no such block (CTL-2).
     BlockUnknown,
+    /// The core has no such endpoint.
+    EndpointUnknown,
+    /// No other endpoint of its group is healthy.
+    EndpointNeeded,
     /// The store is unavailable (ERR-4).
     Unavailable,
     /// The configuration was refused, with all its faults.
@@ -183,6 +187,8 @@ impl ApiFault {
             Self::AgreementMissing => Meaning(409, Code::Conflict, "agreement-missing"),
             Self::ConsentOutdated => Meaning(409, Code::Conflict, "consent-outdated"),
             Self::BlockUnknown => Meaning(404, Code::NotFound, "block-unknown"),
+            Self::EndpointUnknown => Meaning(404, Code::NotFound, "endpoint-unknown"),
+            Self::EndpointNeeded => Meaning(409, Code::Conflict, "endpoint-needed"),
             Self::Configuration(_) => Meaning(422, Code::FormatError, "configuration-invalid"),
             Self::NotFromFile => Meaning(409, Code::Conflict, "configuration-fixed"),
             Self::Unavailable => Meaning(503, Code::SystemError, "state-unavailable"),
@@ -244,6 +250,8 @@ impl ApiFault {
                 "A newer consent for other accounts is stored; nothing changed. To narrow or replace it, repeat the call with consent_at as POST /psu/read shows it, or with a later one.".into()
             }
             Self::BlockUnknown => "This TPP has no such block; nothing changed.".into(),
+            Self::EndpointUnknown => "There is no such endpoint; /readyz lists them. Nothing changed.".into(),
+            Self::EndpointNeeded => "No other endpoint of the group is healthy; nothing changed.".into(),
             Self::Configuration(_) => "The configuration cannot be taken into use; the one before stays in use.".into(),
             Self::NotFromFile => "The configuration was not read from a file.".into(),
             Self::Unavailable => "The store is unavailable. Repeat the call: a completed change is not made twice.".into(),
@@ -256,6 +264,15 @@ impl From<Unavailable> for ApiFault {
     fn from(unavailable: Unavailable) -> Self {
         tracing::error!(%unavailable, "the store did not answer a call of the control listener");
         Self::Unavailable
+    }
+}
+
+impl From<DrainFault> for ApiFault {
+    fn from(fault: DrainFault) -> Self {
+        match fault {
+            DrainFault::Unknown => Self::EndpointUnknown,
+            DrainFault::Needed => Self::EndpointNeeded,
+        }
     }
 }
 

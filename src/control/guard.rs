@@ -32,11 +32,13 @@ const READINESS: &str = "/readyz";
 
 /// The calls of the bank's operators: on TPPs (CTL-2), and on the running gateway.
 fn is_operators(path: &str) -> bool {
-    path.starts_with("/tpp/") || ["/config", "/connections", "/log", "/top"].contains(&path)
+    path.starts_with("/tpp/")
+        || path.starts_with("/endpoint/")
+        || ["/config", "/connections", "/log", "/top"].contains(&path)
 }
 
 /// The calls that the audit has records of: those that change or reveal something. A test names the others, and why they have none.
-const AUDITED: [&str; 15] = [
+const AUDITED: [&str; 17] = [
     "/sca/read",
     "/sca/complete",
     "/sca/fail",
@@ -47,6 +49,8 @@ const AUDITED: [&str; 15] = [
     "/tpp/block",
     "/tpp/unblock",
     "/tpp/blocks",
+    "/endpoint/drain",
+    "/endpoint/restore",
     "/config",
     "/connections",
     "/log",

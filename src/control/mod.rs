@@ -16,6 +16,7 @@ mod members;
 mod audited;
 
 // Calls: the end of an SCA, PSUs, the status of the gateway.
+mod endpoint;
 mod live_sca;
 mod operate;
 mod psu;
@@ -150,6 +151,8 @@ fn routes(context: Arc<ControlContext>, stopping: StopSignal, running: RunningCa
         .route("/config", get(configuration))
         .route("/connections", get(connections))
         .route("/top", get(top))
+        .route("/endpoint/drain", post(endpoint_drain))
+        .route("/endpoint/restore", post(endpoint_restore))
         .route("/log", post(log_level))
         .route("/reload", post(reload_asked))
         .with_state(Arc::clone(&context));
@@ -200,6 +203,8 @@ calls! {
     psu_unbind = psu::unbind,
     tpp_block = tpp::block,
     tpp_unblock = tpp::unblock,
+    endpoint_drain = endpoint::drain,
+    endpoint_restore = endpoint::restore,
     log_level = operate::log,
 }
 

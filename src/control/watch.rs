@@ -148,8 +148,8 @@ fn endpoints(in_use: &InUse) -> Vec<Value> {
         let states = group.states().into_iter();
         states.map(|state| {
             json!({
-                "upstream": group.settings().name, "endpoint": state.endpoint, "addresses": state.addresses,
-                "up": state.up, "ejected": state.ejected,
+                "upstream": group.settings().name, "endpoint": state.of.endpoint, "addresses": state.addresses,
+                "up": state.up, "ejected": state.ejected, "drained": state.drained,
             })
         })
     });

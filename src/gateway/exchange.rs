@@ -20,8 +20,9 @@ use crate::{
     },
     sca::Links,
     state::Blocks,
-    telemetry::{CoreTook, CutCause, FailureKind, Finished, Subject, Telemetry},
+    telemetry::{CoreEndpoint, CoreTook, CutCause, FailureKind, Finished, Subject, Telemetry},
     trust::Certificate,
+    upstreams::Endpoint,
 };
 use http::HeaderValue;
 use pingora::protocols::http::ServerSession as Session;
@@ -94,6 +95,7 @@ impl Ledger {
             outcome: None,
             operator_text: None,
             core: None,
+            endpoint: None,
             owed: None,
             is_audited: false,
             written: None,
@@ -114,6 +116,7 @@ pub(super) struct Exchange<'l> {
     outcome: Option<Outcome>,
     operator_text: Option<String>,
     core: Option<CoreTook>,
+    endpoint: Option<Arc<CoreEndpoint>>,
     /// How long the core had owed the answer when the caller left.
     owed: Option<Duration>,
     is_audited: bool,
@@ -226,6 +229,11 @@ impl Exchange<'_> {
         admission::count_refused(refusal, peer, trial)
     }
 
+    /// Notes the endpoint that the request was sent to last, or to which no connection could be made.
+    pub(super) fn set_endpoint(&mut self, endpoint: &Endpoint) {
+        self.endpoint = Some(Arc::clone(endpoint.named()));
+    }
+
     /// Sets the status and the time of the head of the core's answer.
     pub(super) const fn set_core_answered(&mut self, status: u16, took: Duration) {
         let status = Some(status);
@@ -283,6 +291,7 @@ impl Exchange<'_> {
             http: self.opening.http,
             operator: self.operator_text.as_deref(),
             core: self.core,
+            endpoint: self.endpoint.as_ref(),
             is_audited: self.is_audited,
             at: self.ledger.clock.log_time(),
         };

@@ -128,6 +128,9 @@ impl Forwarder {
         let answer = match answered.and_then(judge) {
             Ok(answer) => answer,
             Err(failure) => {
+                if let Some(endpoint) = &failure.endpoint {
+                    exchange.set_endpoint(endpoint);
+                }
                 settle::undo(admitted, &failure, &self.store, &self.telemetry).await;
                 if let Some(abandoned) = failure.abandoned {
                     let endpoint = abandoned.endpoint();
@@ -140,6 +143,7 @@ impl Forwarder {
         };
         let status = answer.head.status.as_u16();
         let endpoint = answer.body.endpoint();
+        exchange.set_endpoint(&endpoint);
         // Other answers may still break off.
         if status >= 500 {
             group.answered(&endpoint, status, tpp);

@@ -12,6 +12,7 @@ use super::{
     stream::{JsonLine, LineCounts, LineStream},
     subject::Subject,
     top::keyed,
+    upstreams::CoreEndpoint,
     values::{HttpVersion, LineKind, Psd2Service, TlsVersion},
 };
 use crate::{
@@ -139,6 +140,7 @@ struct Line {
     checks: Vec<Check>,
     observed: Vec<ObservedFault>,
     core: Option<CoreTook>,
+    endpoint: Option<Arc<CoreEndpoint>>,
     whole: Duration,
     operator: Option<String>,
     revocation_unknown: bool,
@@ -168,6 +170,7 @@ impl Line {
             checks: record.checks().to_vec(),
             observed: record.observed().collect(),
             core: finished.core,
+            endpoint: finished.endpoint.cloned(),
             whole: record.elapsed(),
             operator: finished.operator.map(str::to_owned),
             revocation_unknown: record.revocation_is_unknown(),
@@ -284,6 +287,10 @@ impl JsonLine for Line {
             line.word(member!("fault"), Some(side.name()));
         }
         line.value(member!("status"), &self.status);
+        if let Some(endpoint) = &self.endpoint {
+            line.value(member!("upstream"), &endpoint.upstream);
+            line.value(member!("endpoint"), &endpoint.endpoint);
+        }
         line.value(member!("upstream_status"), &core_status);
         line.value(member!("received_bytes"), &self.http.received);
         line.value(member!("sent_bytes"), &self.http.sent);
@@ -350,6 +357,7 @@ mod tests {
             http: HttpFacts::default(),
             operator: None,
             core: None,
+            endpoint: None,
             is_audited: false,
             at: LogTime::from_unix_milliseconds(0),
         }
@@ -399,6 +407,7 @@ mod tests {
                 status: Some(200),
                 took: Duration::ZERO,
             }),
+            endpoint: Some(CoreEndpoint::new("core".into(), "10.0.0.1:80".into())),
             whole: Duration::ZERO,
             operator: Some("the cause".to_owned()),
             revocation_unknown: true,

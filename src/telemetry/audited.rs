@@ -140,6 +140,8 @@ fn event(finished: &Finished<'_>, audit: &Audit, kind: AuditKind) -> AuditEvent 
         .with_some("reason", finished.outcome.reason().map(Reason::slug))
         .with_some("operator", finished.operator)
         .with_some("status", finished.status)
+        .with_some("upstream", finished.endpoint.map(|to| to.upstream.as_str()))
+        .with_some("endpoint", finished.endpoint.map(|to| to.endpoint.as_str()))
         .with_some(
             "upstream_status",
             finished.core.and_then(|core| core.status),

@@ -2,6 +2,7 @@
 
 use super::{
     subject::Subject,
+    upstreams::CoreEndpoint,
     values::{Degradation, HttpVersion, ReadinessCondition, TlsVersion},
 };
 use crate::{
@@ -19,6 +20,7 @@ use crate::{
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
+    sync::Arc,
     time::Duration,
 };
 use uuid::Uuid;
@@ -44,6 +46,8 @@ pub struct Finished<'a> {
     pub operator: Option<&'a str>,
     /// The core's part, if the core answered or the caller left while it did not.
     pub core: Option<CoreTook>,
+    /// The endpoint that the request was sent to last, or to which no connection could be made.
+    pub endpoint: Option<&'a Arc<CoreEndpoint>>,
     /// Whether the audit has a record of its forwarding, and takes one of its outcome.
     pub is_audited: bool,
     /// The time of its end.
@@ -139,10 +143,8 @@ pub struct ConfigurationFacts<'a> {
 /// An endpoint of the core at a scrape.
 #[derive(Clone, Debug)]
 pub struct EndpointFacts {
-    /// The name of its group.
-    pub upstream: String,
-    /// The endpoint as it is written in the configuration.
-    pub endpoint: String,
+    /// The endpoint.
+    pub of: Arc<CoreEndpoint>,
     /// Whether an address of it is healthy and not ejected.
     pub is_up: bool,
     /// The failures since the start.

@@ -84,16 +84,9 @@ impl<L: LabelSet> Collector for Histograms<L> {
             .by_labels
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let samples = known.iter().map(|(values, histogram)| {
-            let mut sample = Sample::from_label(labels(row, values));
-            let counts = histogram
-                .counts
-                .iter()
-                .map(|count| count.load(Ordering::Relaxed));
-            let sum = Duration::from_nanos(histogram.sum.load(Ordering::Relaxed));
-            sample.set_histogram(distribution(row, counts, sum.as_secs_f64()));
-            sample
-        });
+        let samples = known
+            .iter()
+            .map(|(values, histogram)| histogram.sample(row, values));
         vec![family(row, samples.collect())]
     }
 }
@@ -110,7 +103,7 @@ pub(super) struct Histogram {
 }
 
 impl Histogram {
-    fn new(kind: MetricKind) -> Self {
+    pub(super) fn new(kind: MetricKind) -> Self {
         let bounds = match kind {
             MetricKind::Histogram(bounds) => bounds,
             MetricKind::Counter | MetricKind::Gauge => &[],
@@ -136,6 +129,25 @@ impl Histogram {
             count.fetch_add(1, Ordering::Relaxed);
         }
         self.sum.fetch_add(took, Ordering::Relaxed);
+    }
+
+    /// Adds the observations of another one with the same buckets.
+    pub(super) fn add(&self, other: &Self) {
+        for (count, more) in self.counts.iter().zip(&other.counts) {
+            count.fetch_add(more.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        self.sum
+            .fetch_add(other.sum.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// The sample of a scrape.
+    pub(super) fn sample(&self, row: &'static Row, texts: &[impl AsRef<str>]) -> Sample {
+        let mut sample = Sample::from_label(labels(row, texts));
+        let counts = self.counts.iter();
+        let counts = counts.map(|count| count.load(Ordering::Relaxed));
+        let sum = Duration::from_nanos(self.sum.load(Ordering::Relaxed));
+        sample.set_histogram(distribution(row, counts, sum.as_secs_f64()));
+        sample
     }
 }
 

@@ -76,6 +76,7 @@ pub use sink::{LogFault, try_log};
 pub use stream::LAST_WITHIN;
 pub use subject::Subject;
 pub use top::{Count, MINUTES, TopCounts, keyed};
+pub use upstreams::CoreEndpoint;
 pub use values::{
     AddressAction, AddressPlace, BindingSource, CutCause, Degradation, FailureKind, FolderUse,
     HandshakeOutcome, HttpVersion, LineKind, Psd2Service, ReadinessCondition, ScaEvent, Stranger,

@@ -1,6 +1,7 @@
 //! Samples of one scrape, and their text.
 
 use super::{
+    histogram::Histogram as Durations,
     labels::LabelSet,
     table::{Metric, MetricKind, Row},
 };
@@ -58,6 +59,19 @@ impl Families {
         let mut sample = Sample::default();
         sample.set_histogram(histogram);
         self.push(&metric.row, vec![sample]);
+    }
+
+    /// Adds histograms of durations.
+    pub(super) fn histograms<'a, L: LabelSet>(
+        &mut self,
+        metric: &'static Metric<L>,
+        samples: impl IntoIterator<Item = (L::Values<'a>, &'a Durations)>,
+    ) {
+        let row = &metric.row;
+        let samples = samples
+            .into_iter()
+            .map(|(values, durations)| durations.sample(row, L::texts(values).as_ref()));
+        self.push(row, samples.collect());
     }
 
     fn push(&mut self, row: &'static Row, samples: Vec<Sample>) {

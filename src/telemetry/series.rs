@@ -1,7 +1,7 @@
 //! The number of series of a busy gateway.
 
 use super::{
-    ConfigurationFacts, EndpointFacts, Scrape, Telemetry,
+    ConfigurationFacts, CoreEndpoint, EndpointFacts, Scrape, Telemetry,
     upstreams::SHOWN,
     values::{
         AddressAction, AddressPlace, Degradation, HandshakeOutcome, ReadinessCondition, TlsVersion,
@@ -32,8 +32,7 @@ const TPP_CERTIFICATES: usize = 60;
 
 fn endpoint(number: usize) -> EndpointFacts {
     EndpointFacts {
-        upstream: "core".into(),
-        endpoint: format!("10.0.0.{number}:80"),
+        of: CoreEndpoint::new("core".into(), format!("10.0.0.{number}:80")),
         is_up: true,
         failures: 0,
     }

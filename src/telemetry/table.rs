@@ -52,6 +52,9 @@ const REQUEST_BUCKETS: &[f64] = &[
     4.0, 6.0, 8.0, 12.0, 20.0, 30.0, 60.0,
 ];
 
+/// In seconds: which of several endpoints is slow.
+const ENDPOINT_BUCKETS: &[f64] = &[0.05, 0.2, 1.0, 4.0, 15.0];
+
 /// In seconds: a cached signature check takes 15 µs, a new certificate 300 µs, and the store a few milliseconds.
 const CHECK_BUCKETS: &[f64] = &[0.00001, 0.00005, 0.0001, 0.001, 0.005, 0.05, 1.0];
 
@@ -148,6 +151,8 @@ metrics! {
             "Whether an endpoint of the core gets requests: it is healthy by active checks, and not ejected.";
         EJECTIONS = Counter "portvakt_upstream_ejections_total" []
             "Endpoints that were ejected because their requests failed.";
+        ENDPOINT_SECONDS = Histogram(ENDPOINT_BUCKETS) "portvakt_upstream_endpoint_seconds" [Upstream, Endpoint]
+            "From a request on a connection to the endpoint to the head of its answer, or until the gateway or the caller waited no longer.";
         ENDPOINT_FAILURES = Counter "portvakt_upstream_endpoint_failures_total" [Upstream, Endpoint]
             "Requests that failed at an endpoint, with answers from 500 on and requests whose callers left after waiting 0.9 s for it.";
         INNER_ADDRESSES = Counter "portvakt_inner_addresses_total" [Place, Done]

@@ -1,28 +1,61 @@
-//! Metrics of the core's endpoints, read at each scrape.
+//! Metrics of the core's endpoints: the times of their answers, and what is read at each scrape.
 
 use super::{
     facts::EndpointFacts,
+    histogram::Histogram,
     labels::OTHER,
     samples::{Families, number},
     table,
 };
+use std::{sync::Arc, time::Duration};
 
 /// The endpoints that are shown, in the order of the configuration; the rest is added up under [`OTHER`].
 pub(super) const SHOWN: usize = 4;
 
+/// An endpoint of the core as it is configured: its name in logs and metrics, and the times of its answers.
+#[derive(Debug)]
+pub struct CoreEndpoint {
+    /// The name of its group.
+    pub upstream: String,
+    /// The endpoint as it is written in the configuration.
+    pub endpoint: String,
+    times: Histogram,
+}
+
+impl CoreEndpoint {
+    /// An endpoint that has not answered.
+    pub fn new(upstream: String, endpoint: String) -> Arc<Self> {
+        Arc::new(Self {
+            upstream,
+            endpoint,
+            times: Histogram::new(table::ENDPOINT_SECONDS.row.kind),
+        })
+    }
+
+    /// Counts the time that it took for the head of an answer, or until the gateway waited no longer.
+    pub fn took(&self, time: Duration) {
+        self.times.observe(time);
+    }
+}
+
 /// Adds the samples.
 pub(super) fn add(endpoints: &[EndpointFacts], to: &mut Families) {
     let (shown, rest) = endpoints.split_at(endpoints.len().min(SHOWN));
-    let rest = (!rest.is_empty()).then(|| EndpointFacts {
-        upstream: OTHER.to_owned(),
-        endpoint: OTHER.to_owned(),
-        is_up: rest.iter().all(|one| one.is_up),
-        failures: rest.iter().map(|one| one.failures).sum(),
+    let rest = (!rest.is_empty()).then(|| {
+        let together = CoreEndpoint::new(OTHER.to_owned(), OTHER.to_owned());
+        for one in rest {
+            together.times.add(&one.of.times);
+        }
+        EndpointFacts {
+            of: together,
+            is_up: rest.iter().all(|one| one.is_up),
+            failures: rest.iter().map(|one| one.failures).sum(),
+        }
     });
     let all: Vec<_> = shown.iter().chain(&rest).collect();
     let samples = |value: fn(&EndpointFacts) -> f64| {
         let all = all.iter();
-        all.map(move |one| ((one.upstream.as_str(), one.endpoint.as_str()), value(one)))
+        all.map(move |one| (one.labels(), value(one)))
     };
     to.each(
         &table::ENDPOINT_UP,
@@ -32,4 +65,12 @@ pub(super) fn add(endpoints: &[EndpointFacts], to: &mut Families) {
         &table::ENDPOINT_FAILURES,
         samples(|one| number(one.failures)),
     );
+    let times = all.iter().map(|one| (one.labels(), &one.of.times));
+    to.histograms(&table::ENDPOINT_SECONDS, times);
+}
+
+impl EndpointFacts {
+    fn labels(&self) -> (&str, &str) {
+        (&self.of.upstream, &self.of.endpoint)
+    }
 }

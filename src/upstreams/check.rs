@@ -103,7 +103,7 @@ impl HealthCheck for Check {
         let Some(endpoint) = target.ext.get::<Arc<Endpoint>>() else {
             return;
         };
-        let (upstream, label) = (&self.group.name, &endpoint.tally().label);
+        let (upstream, label) = (&self.group.name, &endpoint.named().endpoint);
         let address = endpoint.address();
         if healthy {
             tracing::info!(upstream, endpoint = label, %address, "an endpoint is healthy again");

@@ -7,14 +7,18 @@ use super::{
     passive::Passive,
     pool::Pool,
 };
-use crate::{clock::Stopwatch, config::UpstreamGroup, telemetry::Telemetry};
+use crate::{
+    clock::Stopwatch,
+    config::UpstreamGroup,
+    telemetry::{CoreEndpoint, Telemetry},
+};
 use pingora::{Error, ErrorType, Result};
 use std::{
     fmt,
     net::SocketAddr,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
 };
@@ -46,9 +50,10 @@ impl fmt::Debug for Endpoint {
 /// The failures of an endpoint as it is configured: those of a name's addresses together.
 #[derive(Debug)]
 pub(super) struct Tally {
-    /// The endpoint as it is written in the configuration.
-    pub(super) label: String,
+    pub(super) of: Arc<CoreEndpoint>,
     failures: AtomicU64,
+    /// Whether an operator has taken it out.
+    drained: AtomicBool,
     since: Stopwatch,
     /// The second of the last log line about TLS, counted from `since`, and one more.
     tls_logged: AtomicU64,
@@ -57,10 +62,11 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn new(label: String) -> Self {
+    pub(super) fn new(of: Arc<CoreEndpoint>) -> Self {
         Self {
-            label,
+            of,
             failures: AtomicU64::new(0),
+            drained: AtomicBool::new(false),
             since: Stopwatch::start(),
             tls_logged: AtomicU64::new(0),
             reason: Mutex::default(),
@@ -81,6 +87,16 @@ impl Tally {
     /// The failures since the start.
     pub(super) fn failures(&self) -> u64 {
         self.failures.load(Relaxed)
+    }
+
+    /// Whether an operator has taken it out.
+    pub(super) fn is_drained(&self) -> bool {
+        self.drained.load(Relaxed)
+    }
+
+    /// Takes it out or back; true if that changed it.
+    pub(super) fn set_drained(&self, drained: bool) -> bool {
+        self.drained.swap(drained, Relaxed) != drained
     }
 
     /// Whether a failed handshake is to be logged now.
@@ -131,6 +147,16 @@ impl Endpoint {
 
     pub(super) const fn tls(&self) -> Option<&TlsTarget> {
         self.tls.as_ref()
+    }
+
+    /// Its name in logs and metrics, and the times of its answers.
+    pub fn named(&self) -> &Arc<CoreEndpoint> {
+        &self.tally.of
+    }
+
+    /// Its idle connections, of which a drained endpoint keeps none.
+    pub fn open_pool(&self) -> Option<&Pool> {
+        self.pool().filter(|_| !self.tally.is_drained())
     }
 
     pub(super) const fn tally(&self) -> &Arc<Tally> {
@@ -190,7 +216,7 @@ impl Endpoint {
         self.telemetry.endpoint_ejected();
         tracing::warn!(
             upstream = self.group.name,
-            endpoint = self.tally.label,
+            endpoint = self.tally.of.endpoint,
             address = %self.address,
             kind,
             seconds = time.as_secs_f64(),
@@ -202,7 +228,7 @@ impl Endpoint {
     pub(super) fn tell_release(&self) {
         tracing::info!(
             upstream = self.group.name,
-            endpoint = self.tally.label,
+            endpoint = self.tally.of.endpoint,
             address = %self.address,
             "an ejected endpoint is used again: the last other one cannot be reached"
         );
@@ -222,7 +248,7 @@ impl Endpoint {
         if self.tally.may_log_tls() {
             tracing::warn!(
                 upstream = self.group.name,
-                endpoint = self.tally.label,
+                endpoint = self.tally.of.endpoint,
                 address = %self.address,
                 reason,
                 "TLS to an endpoint failed"

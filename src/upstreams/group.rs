@@ -7,20 +7,25 @@
 //! Invariant: an ejection never takes the last endpoint of a group, and never more than half of them where requests may have caused the
 //! failures: what one TPP sends must not take the core from the others. Where active checks leave ejected endpoints only, these are used.
 
+/// Taking an endpoint out and back.
+mod drain;
+
+pub use drain::DrainFault;
+
 use super::{
     budget::RetryBudget,
     check::ActiveHealth,
-    endpoint::Endpoint,
+    endpoint::{Endpoint, Tally},
     in_flight::{InFlight, TppMark},
     inner::{GroupNames, InnerNames},
-    members::{Discovery, Members},
+    members::{Discovery, Member, Members},
     names::{Addresses, Names},
     passive::{EjectionTurn, Failure},
 };
 use crate::{
     config::{Ejection, UpstreamGroup},
     interface::operations::Operation,
-    telemetry::Telemetry,
+    telemetry::{CoreEndpoint, Telemetry},
 };
 use arc_swap::Guard;
 use pingora_load_balancing::{Backend, Backends, LoadBalancer, selection::RoundRobin};
@@ -66,10 +71,10 @@ impl fmt::Debug for Group {
 }
 
 /// The state of an endpoint as it is configured, for readiness and metrics.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct EndpointState {
-    /// The endpoint as it is written in the configuration.
-    pub endpoint: String,
+    /// The endpoint.
+    pub of: Arc<CoreEndpoint>,
     /// Its addresses that are healthy, by active checks.
     pub up: usize,
     /// Its addresses that are ejected, because their requests failed; 0 while the group has no other to use.
@@ -80,6 +85,8 @@ pub struct EndpointState {
     pub addresses: usize,
     /// The failures since the start.
     pub failures: u64,
+    /// Whether an operator has taken it out.
+    pub drained: bool,
 }
 
 impl Group {
@@ -172,13 +179,15 @@ impl Group {
     pub fn choose(&self, tried: &[Arc<Endpoint>]) -> Option<Arc<Endpoint>> {
         let members = self.members.list();
         if let ([(_, only)], None) = (members.as_slice(), &self.health) {
-            return tried.is_empty().then(|| Arc::clone(only));
+            let is_free = tried.is_empty() && !only.tally().is_drained();
+            return is_free.then(|| Arc::clone(only));
         }
         let steps = members.len().saturating_mul(STEPS);
         let select = |offers: fn(&Self, &Endpoint) -> bool| {
             let accepts = |backend: &Backend, is_up: bool| {
                 let endpoint = backend.ext.get::<Arc<Endpoint>>();
-                is_up && endpoint.is_some_and(|one| is_new(one, tried) && offers(self, one))
+                let is_free = |one| is_new(one, tried) && !one.tally().is_drained();
+                is_up && endpoint.is_some_and(|one| is_free(one) && offers(self, one))
             };
             self.balancer.select_with(&[], steps, accepts)
         };
@@ -190,7 +199,7 @@ impl Group {
             return backend.ext.get().cloned();
         }
         let mut others = members.iter();
-        let other = others.find(|(backend, one)| is_new(one, tried) && self.is_up(backend));
+        let other = others.find(|member| is_new(&member.1, tried) && self.may_serve(member));
         other.map(|(_, endpoint)| Arc::clone(endpoint))
     }
 
@@ -208,6 +217,11 @@ impl Group {
 
     fn is_up(&self, backend: &Backend) -> bool {
         self.balancer.backends().ready(backend)
+    }
+
+    /// Whether an endpoint is healthy, and no operator has taken it out.
+    fn may_serve(&self, (backend, endpoint): &Member) -> bool {
+        self.is_up(backend) && !endpoint.tally().is_drained()
     }
 
     /// A request of this TPP was answered by this endpoint. Answers from 500 on count as failures for the ejection.
@@ -239,9 +253,10 @@ impl Group {
     fn eject(&self, own: &Endpoint, failure: Failure, ejection: &Ejection) -> Option<Duration> {
         let mut turn = self.ejecting.lock().unwrap_or_else(PoisonError::into_inner);
         let members = self.members.list();
-        let others = members
-            .iter()
-            .filter(|(backend, other)| !ptr::eq::<Endpoint>(&**other, own) && self.is_up(backend));
+        let others = members.iter().filter(|member| {
+            let is_own = ptr::eq::<Endpoint>(&*member.1, own);
+            !is_own && self.may_serve(member)
+        });
         let others: Vec<&Arc<Endpoint>> = others.map(|(_, other)| other).collect();
         let ejected = others.iter().filter(|other| other.passive().is_ejected());
         let remaining = others.len().saturating_sub(ejected.count());
@@ -271,17 +286,18 @@ impl Group {
     pub fn states(&self) -> Vec<EndpointState> {
         let members = self.members.list();
         let mut in_use = members.iter();
-        let has_others = in_use.any(|(backend, one)| self.is_up(backend) && !self.is_ejected(one));
-        let state = |tally: &Arc<super::endpoint::Tally>| {
+        let has_others = in_use.any(|member| self.may_serve(member) && !self.is_ejected(&member.1));
+        let state = |tally: &Arc<Tally>| {
             let own = members.iter();
             let own = own.filter(|(_, endpoint)| Arc::ptr_eq(endpoint.tally(), tally));
             let mut state = EndpointState {
-                endpoint: tally.label.clone(),
+                of: Arc::clone(&tally.of),
                 up: 0,
                 ejected: 0,
                 usable: 0,
                 addresses: 0,
                 failures: tally.failures(),
+                drained: tally.is_drained(),
             };
             for (backend, endpoint) in own {
                 let is_up = self.is_up(backend);
@@ -289,17 +305,18 @@ impl Group {
                 state.addresses += 1;
                 state.up += usize::from(is_up);
                 state.ejected += usize::from(is_ejected);
-                state.usable += usize::from(is_up && !is_ejected);
+                state.usable += usize::from(is_up && !is_ejected && !state.drained);
             }
             state
         };
         self.members.tallies().map(state).collect()
     }
 
-    /// Whether an endpoint is healthy by active checks. Ejections do not count: they leave an endpoint, and requests may cause them.
+    /// Whether an endpoint is healthy by active checks, and not taken out. Ejections do not count: they leave an endpoint, and requests may
+    /// cause them.
     pub fn is_healthy(&self) -> bool {
         let members = self.members.list();
-        members.iter().any(|(backend, _)| self.is_up(backend))
+        members.iter().any(|member| self.may_serve(member))
     }
 
     /// Takes the current addresses of the endpoints into use.

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     config::{Host, UpstreamEndpoint, UpstreamGroup, UpstreamTls},
-    telemetry::Telemetry,
+    telemetry::{CoreEndpoint, Telemetry},
 };
 use arc_swap::{ArcSwap, Guard};
 use async_trait::async_trait;
@@ -21,7 +21,7 @@ use std::{
 };
 
 /// An endpoint, with its entry in pingora's registry.
-type Member = (Backend, Arc<Endpoint>);
+pub(super) type Member = (Backend, Arc<Endpoint>);
 
 /// The endpoints of a group.
 pub(super) struct Members {
@@ -43,8 +43,11 @@ impl Members {
         let tally = |endpoint: &UpstreamEndpoint| {
             let label = endpoint.to_string();
             let mut known = before.iter().flat_map(|before| before.tallies());
-            let known = known.find(|known| known.label == label).cloned();
-            known.unwrap_or_else(|| Arc::new(Tally::new(label)))
+            let known = known.find(|known| known.of.endpoint == label).cloned();
+            known.unwrap_or_else(|| {
+                let of = CoreEndpoint::new(group.name.clone(), label);
+                Arc::new(Tally::new(of))
+            })
         };
         let sources = group.endpoints.iter().map(|endpoint| {
             let name = match &endpoint.host {

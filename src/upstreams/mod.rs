@@ -25,7 +25,7 @@ mod names;
 
 pub use connection::{CoreConnection, MAX_HEAD};
 pub use endpoint::Endpoint;
-pub use group::{EndpointState, Group};
+pub use group::{DrainFault, EndpointState, Group};
 pub use in_flight::{Full, InFlightRequest, RequestRoom, TppMark};
 pub use passive::Failure;
 

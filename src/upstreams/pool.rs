@@ -8,7 +8,7 @@ use super::connection::CoreConnection;
 use crate::{clock::Stopwatch, telemetry::Telemetry};
 use std::{
     collections::VecDeque,
-    fmt,
+    fmt, mem,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -79,6 +79,13 @@ impl Pool {
             }
             end = begin;
         }
+    }
+
+    /// Closes all.
+    pub(super) fn close(&self) {
+        let closed = mem::take(&mut *self.waiting());
+        self.telemetry
+            .upstream_idle(-i64::try_from(closed.len()).unwrap_or_default());
     }
 
     /// The most recently used connection. The kernel is asked about it after the lock is released.

@@ -171,6 +171,10 @@ fn what_the_bank_must_show_is_recorded() {
     let skewed = refused.find(|record| record["reason"] == "date-skewed");
     assert_eq!(skewed.unwrap()["shown_tpp"], tpp);
     assert_eq!(of("failed")["status"], 502);
+    for kind in ["outcome", "failed"] {
+        let core = gate.upstream().address().to_string();
+        assert_eq!(of(kind)["endpoint"], core, "{kind}");
+    }
     assert_eq!(of("bound")["consent"], "all");
     assert_eq!(of("withdrawn")["what"], "consents");
     let mut bound = records.iter().filter(|record| record["kind"] == "bound");

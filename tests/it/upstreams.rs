@@ -1,5 +1,7 @@
 //! Groups of endpoints: routes, repeated requests, health, ejection, names, and reloads: FWD-3, FWD-4.
 
+/// Endpoints that an operator takes out.
+mod drain;
 /// Endpoints whose requests fail.
 mod ejection;
 /// FWD-4: callers who leave.

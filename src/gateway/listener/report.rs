@@ -97,6 +97,7 @@ impl Reports {
             },
             operator: Some(cause.name()),
             core: None,
+            endpoint: None,
             is_audited: false,
             at: self.clock.log_time(),
         };

@@ -112,6 +112,19 @@ pub(in crate::gateway) struct CoreAnswer {
     pub(in crate::gateway) since: Stopwatch,
 }
 
+impl CoreAnswer {
+    /// An answer whose head ended at this time; the tries before it are not known yet.
+    pub(super) fn new(head: ResponseHeader, body: CoreBody, since: Stopwatch) -> Self {
+        Self {
+            head: Parts::from(head),
+            body,
+            took: Duration::ZERO,
+            timed_out: false,
+            since,
+        }
+    }
+}
+
 /// The body of an answer, with its connection.
 pub(in crate::gateway) struct CoreBody {
     pub(super) core: HttpSession,
@@ -132,6 +145,15 @@ pub(in crate::gateway) struct BodyPart {
 }
 
 impl CoreBody {
+    /// The body that is still to be read.
+    pub(super) const fn new(core: HttpSession, endpoint: Arc<Endpoint>) -> Self {
+        Self {
+            core,
+            endpoint,
+            held: None,
+        }
+    }
+
     /// Gives back a body that was read to its end: the next part is all of it.
     pub(in crate::gateway) fn hold(&mut self, whole: Bytes) {
         self.held = Some(whole);

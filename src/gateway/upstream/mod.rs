@@ -35,7 +35,6 @@ use crate::{
 };
 use answer::{connection, has_begun, read_head};
 use bytes::Bytes;
-use http::response::Parts;
 use pingora::{
     Error, ErrorSource, ErrorType, Result,
     http::{RequestHeader, ResponseHeader},
@@ -133,7 +132,7 @@ impl Upstream {
         let CoreBody {
             mut core, endpoint, ..
         } = body;
-        let Some(pool) = endpoint.pool().filter(|_| !bodiless) else {
+        let Some(pool) = endpoint.open_pool().filter(|_| !bodiless) else {
             return core.shutdown().await;
         };
         core.respect_keepalive();
@@ -172,6 +171,7 @@ impl Upstream {
             Err(refusal) => return Err(TryFailure::refused(refusal)),
         };
         let head = head.map_err(TryFailure::unconnected)?;
+        let sent = Stopwatch::start();
         let exchanged = pin!(exchange_heads(
             caller,
             &mut core,
@@ -181,17 +181,12 @@ impl Upstream {
         ))
         .await;
         match exchanged {
-            Ok(head) => Ok(CoreAnswer {
-                head: Parts::from(head),
-                body: CoreBody {
-                    core,
-                    endpoint: Arc::clone(endpoint),
-                    held: None,
-                },
-                took: Duration::ZERO,
-                timed_out: false,
-                since: Stopwatch::start(),
-            }),
+            Ok(head) => {
+                let since = Stopwatch::start();
+                endpoint.named().took(sent.until(since));
+                let endpoint = Arc::clone(endpoint);
+                Ok(CoreAnswer::new(head, CoreBody::new(core, endpoint), since))
+            }
             Err(mut error) => {
                 let has_left = *error.esource() == ErrorSource::Downstream;
                 let refused = connection(&core).and_then(|core| endpoint.refused(core));
@@ -200,6 +195,9 @@ impl Upstream {
                 }
                 error.retry.decide_reuse(reused);
                 let has_begun = has_begun(&core);
+                if has_left || failure::kind(&error, has_begun) == Some(FailureKind::Timeout) {
+                    endpoint.named().took(sent.elapsed());
+                }
                 Err(TryFailure {
                     error,
                     connected: true,

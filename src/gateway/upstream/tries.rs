@@ -122,6 +122,10 @@ impl<'a> Tries<'a> {
             connected: self.connected,
             timed_out: self.timed_out,
             took: self.watch.elapsed(),
+            endpoint: match failed.refused {
+                Some(_) => None,
+                None => self.tried.last().map(Arc::clone),
+            },
             abandoned: failed.abandoned,
             refused: failed.refused,
         }
@@ -184,6 +188,8 @@ pub(in crate::gateway) struct SendFailure {
     pub(in crate::gateway) timed_out: bool,
     /// The time since the search for an endpoint.
     pub(in crate::gateway) took: Duration,
+    /// The endpoint of the last try; `None` for a request that was not sent.
+    pub(in crate::gateway) endpoint: Option<Arc<Endpoint>>,
     /// The request at the core, if its caller has left.
     pub(in crate::gateway) abandoned: Option<Abandoned>,
     /// The refusal of a request that is no longer permitted.
@@ -192,12 +198,13 @@ pub(in crate::gateway) struct SendFailure {
 
 impl SendFailure {
     /// The failure of a request whose answer is rejected.
-    pub(in crate::gateway) const fn rejected(answer: &CoreAnswer, error: Box<Error>) -> Self {
+    pub(in crate::gateway) fn rejected(answer: &CoreAnswer, error: Box<Error>) -> Self {
         Self {
             error,
             connected: true,
             timed_out: answer.timed_out,
             took: answer.took,
+            endpoint: Some(answer.body.endpoint()),
             abandoned: None,
             refused: None,
         }

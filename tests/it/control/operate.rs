@@ -47,6 +47,14 @@ fn a_token_of_its_own_opens_blocks_and_nothing_else() {
     assert_eq!((operate, read), ([401; 7], 400));
     let [operate @ .., read] = statuses(&bank, Some(OPERATE));
     assert_eq!((operate, read), ([200; 7], 401));
+    let endpoint = br#"{"upstream": "core", "endpoint": "none"}"#;
+    for call in ["/endpoint/drain", "/endpoint/restore"] {
+        let by = |token| {
+            let header = format!("Authorization: Bearer {token}\r\n");
+            bank.send(&post(call, endpoint, &header)).status
+        };
+        assert_eq!([TOKEN, OPERATE].map(by), [401, 404], "{call}");
+    }
     bank.stop();
     // A foreign page gets nothing done with a token either.
     let bank = site.start(&format!("{}, {tokens}", free_address().1));
