@@ -323,6 +323,8 @@ mod tests {
             ApiFault::ForeignOrigin,
             ApiFault::Unauthorized,
             ApiFault::OtherRole,
+            ApiFault::EndpointUnknown,
+            ApiFault::EndpointNeeded,
             ApiFault::Query,
             ApiFault::OtherMediaType,
             ApiFault::LongBody,

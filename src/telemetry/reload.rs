@@ -11,7 +11,7 @@ use crate::clock::Timestamp;
 use prometheus::{IntCounter, IntGauge};
 
 /// The number of TPP certificates that are shown, those that expire first.
-const MOST_CERTIFICATES: usize = 60;
+const MOST_CERTIFICATES: usize = 30;
 
 /// Reloads since the start.
 #[derive(Debug)]

@@ -28,7 +28,7 @@ use crate::{
 const MOST_SERIES: usize = 2_000;
 
 /// The certificates of TPPs that are shown at most.
-const TPP_CERTIFICATES: usize = 60;
+const TPP_CERTIFICATES: usize = 30;
 
 fn endpoint(number: usize) -> EndpointFacts {
     EndpointFacts {

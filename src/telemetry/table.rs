@@ -48,12 +48,12 @@ pub(super) enum MetricKind {
 /// In seconds: from a refusal at the gateway to a core that answers just before a long time-out. A quantile is off by at most the width of its
 /// bucket, which is half of its lower bound or less from 0.1 s to 12 s.
 const REQUEST_BUCKETS: &[f64] = &[
-    0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0,
-    4.0, 6.0, 8.0, 12.0, 20.0, 30.0, 60.0,
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0, 4.0,
+    6.0, 8.0, 12.0, 20.0, 30.0, 60.0,
 ];
 
 /// In seconds: which of several endpoints is slow.
-const ENDPOINT_BUCKETS: &[f64] = &[0.05, 0.2, 1.0, 4.0, 15.0];
+const ENDPOINT_BUCKETS: &[f64] = &[0.25, 1.0, 5.0];
 
 /// In seconds: a cached signature check takes 15 µs, a new certificate 300 µs, and the store a few milliseconds.
 const CHECK_BUCKETS: &[f64] = &[0.00001, 0.00005, 0.0001, 0.001, 0.005, 0.05, 1.0];
@@ -166,7 +166,7 @@ metrics! {
         CERTIFICATE_END = Gauge "portvakt_certificate_end_timestamp_seconds" [Ends]
             "When the certificate of a kind ends that ends first: the gateway's own with the CAs that it sends with them, and the CAs that it trusts.";
         TPP_CERTIFICATE_END = Gauge "portvakt_tpp_certificate_end_timestamp_seconds" [Tpp, Serial]
-            "When the certificates of TPPs end by which a signature has verified, those first that end first; at most 60.";
+            "When the certificates of TPPs end by which a signature has verified, those first that end first; at most 30.";
     }
     "Revocation, if it is checked" {
         REVOCATION_FETCHES = Counter "portvakt_revocation_fetches_total" [Fetch]

@@ -581,6 +581,7 @@ fn the_document_and_the_gateway_agree() {
             "tpps.yaml",
             "allow: [{tpp: PSDNO-FSA-123456, roles: [PSP_AI, PSP_PI]}]\n",
         )
+        .with_a_file()
         .start();
     accepted(&gate, &plain());
     accepted(&gate, &Call::payment().only(Protocol::Http1));
