@@ -121,7 +121,7 @@ pub(super) async fn log(call: Call<'_>, members: &mut Members) -> Result<Value, 
         "debug" => Some(Some(Level::DEBUG)),
         _ => None,
     });
-    let raises = level.is_some_and(|level| level.is_some());
+    let raises = level != Some(None);
     let with_it = |members: &mut Members, name| {
         if raises || !members.has(name) {
             return;

@@ -2,7 +2,7 @@
 
 use super::{
     subject::Subject,
-    upstreams::CoreEndpoint,
+    upstreams::{CoreEndpoint, EndpointFacts},
     values::{Degradation, HttpVersion, ReadinessCondition, TlsVersion},
 };
 use crate::{
@@ -138,15 +138,4 @@ pub struct ConfigurationFacts<'a> {
     pub sca_links: u64,
     /// The endpoints of the core.
     pub endpoints: Vec<EndpointFacts>,
-}
-
-/// An endpoint of the core at a scrape.
-#[derive(Clone, Debug)]
-pub struct EndpointFacts {
-    /// The endpoint.
-    pub of: Arc<CoreEndpoint>,
-    /// Whether an address of it is healthy and not ejected.
-    pub is_up: bool,
-    /// The failures since the start.
-    pub failures: u64,
 }

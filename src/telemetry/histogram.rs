@@ -5,8 +5,8 @@
 
 use super::{
     labels::LabelSet,
-    samples::{distribution, family, labels},
-    table::{MetricKind, Row},
+    samples::{Families, distribution, family, labels},
+    table::{Metric, MetricKind, Row},
 };
 use prometheus::{
     Error,
@@ -149,6 +149,19 @@ impl Histogram {
         sample.set_histogram(distribution(row, counts, sum.as_secs_f64()));
         sample
     }
+}
+
+/// Adds histograms with labels.
+pub(super) fn add<'a, L: LabelSet>(
+    metric: &'static Metric<L>,
+    histograms: impl IntoIterator<Item = (L::Values<'a>, &'a Histogram)>,
+    to: &mut Families,
+) {
+    let row = &metric.row;
+    let samples = histograms
+        .into_iter()
+        .map(|(values, histogram)| histogram.sample(row, L::texts(values).as_ref()));
+    to.push(row, samples.collect());
 }
 
 fn nanoseconds(duration: Duration) -> u64 {

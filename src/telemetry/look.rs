@@ -9,6 +9,19 @@ impl Telemetry {
         self.top.connected(caller);
     }
 
+    /// Counts an accepted connection.
+    pub fn connection_opened(&self) {
+        self.edge.connections.inc();
+    }
+
+    /// Counts a closed connection, by its number if its handshake was completed.
+    pub fn connection_closed(&self, number: Option<u64>) {
+        self.edge.connections.dec();
+        if let Some(number) = number {
+            self.connections.close(number);
+        }
+    }
+
     /// Who has sent most in the last [`MINUTES`]: of each kind at most `most`.
     pub fn top(&self, most: usize) -> TopCounts {
         self.top.counts(most)

@@ -68,7 +68,7 @@ pub use access::AccessLog;
 pub use connections::{Connected, ConnectionState, SeenConnection, SeenConnections};
 pub use disks::WrittenFolders;
 pub use event_log::{configured_level, flush_events, write_events};
-pub use facts::{ConfigurationFacts, CoreTook, EndpointFacts, Finished, HttpFacts, Scrape};
+pub use facts::{ConfigurationFacts, CoreTook, Finished, HttpFacts, Scrape};
 pub use handles::Handles;
 pub use log_level::{OwnModule, raise_level, restore_level};
 pub use process::COMMIT;
@@ -76,7 +76,7 @@ pub use sink::{LogFault, try_log};
 pub use stream::LAST_WITHIN;
 pub use subject::Subject;
 pub use top::{Count, MINUTES, TopCounts, keyed};
-pub use upstreams::CoreEndpoint;
+pub use upstreams::{CoreEndpoint, EndpointFacts};
 pub use values::{
     AddressAction, AddressPlace, BindingSource, CutCause, Degradation, FailureKind, FolderUse,
     HandshakeOutcome, HttpVersion, LineKind, Psd2Service, ReadinessCondition, ScaEvent, Stranger,
@@ -268,19 +268,6 @@ impl Telemetry {
     /// Counts a request that the HTTP layer refused by itself, and that gets no line (ERR-8).
     pub fn refused_by_http(&self, reason: Reason) {
         self.requests.refused_by_http(reason);
-    }
-
-    /// Counts an accepted connection.
-    pub fn connection_opened(&self) {
-        self.edge.connections.inc();
-    }
-
-    /// Counts a closed connection, by its number if its handshake was completed.
-    pub fn connection_closed(&self, number: Option<u64>) {
-        self.edge.connections.dec();
-        if let Some(number) = number {
-            self.connections.close(number);
-        }
     }
 
     /// Counts a TLS handshake by its outcome, and the version of TLS, if there is a connection.

@@ -1,7 +1,6 @@
 //! Samples of one scrape, and their text.
 
 use super::{
-    histogram::Histogram as Durations,
     labels::LabelSet,
     table::{Metric, MetricKind, Row},
 };
@@ -61,20 +60,8 @@ impl Families {
         self.push(&metric.row, vec![sample]);
     }
 
-    /// Adds histograms of durations.
-    pub(super) fn histograms<'a, L: LabelSet>(
-        &mut self,
-        metric: &'static Metric<L>,
-        samples: impl IntoIterator<Item = (L::Values<'a>, &'a Durations)>,
-    ) {
-        let row = &metric.row;
-        let samples = samples
-            .into_iter()
-            .map(|(values, durations)| durations.sample(row, L::texts(values).as_ref()));
-        self.push(row, samples.collect());
-    }
-
-    fn push(&mut self, row: &'static Row, samples: Vec<Sample>) {
+    /// Adds a family, if it has samples.
+    pub(super) fn push(&mut self, row: &'static Row, samples: Vec<Sample>) {
         if !samples.is_empty() {
             self.0.push(family(row, samples));
         }

@@ -1,8 +1,7 @@
 //! Metrics of the core's endpoints: the times of their answers, and what is read at each scrape.
 
 use super::{
-    facts::EndpointFacts,
-    histogram::Histogram,
+    histogram::{self, Histogram},
     labels::OTHER,
     samples::{Families, number},
     table,
@@ -38,6 +37,17 @@ impl CoreEndpoint {
     }
 }
 
+/// An endpoint of the core at a scrape.
+#[derive(Clone, Debug)]
+pub struct EndpointFacts {
+    /// The endpoint.
+    pub of: Arc<CoreEndpoint>,
+    /// Whether an address of it is healthy and not ejected.
+    pub is_up: bool,
+    /// The failures since the start.
+    pub failures: u64,
+}
+
 /// Adds the samples.
 pub(super) fn add(endpoints: &[EndpointFacts], to: &mut Families) {
     let (shown, rest) = endpoints.split_at(endpoints.len().min(SHOWN));
@@ -66,7 +76,7 @@ pub(super) fn add(endpoints: &[EndpointFacts], to: &mut Families) {
         samples(|one| number(one.failures)),
     );
     let times = all.iter().map(|one| (one.labels(), &one.of.times));
-    to.histograms(&table::ENDPOINT_SECONDS, times);
+    histogram::add(&table::ENDPOINT_SECONDS, times, to);
 }
 
 impl EndpointFacts {

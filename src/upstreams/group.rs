@@ -10,8 +10,6 @@
 /// Taking an endpoint out and back.
 mod drain;
 
-pub use drain::DrainFault;
-
 use super::{
     budget::RetryBudget,
     check::ActiveHealth,
@@ -87,6 +85,15 @@ pub struct EndpointState {
     pub failures: u64,
     /// Whether an operator has taken it out.
     pub drained: bool,
+}
+
+/// Why an endpoint is not taken out or back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DrainFault {
+    /// The group has none of this name.
+    Unknown,
+    /// No other endpoint of the group is healthy.
+    Needed,
 }
 
 impl Group {

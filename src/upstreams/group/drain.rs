@@ -1,16 +1,7 @@
 //! Taking an endpoint out and back, as an operator asks.
 
-use super::{Endpoint, Group, Tally};
+use super::{DrainFault, Endpoint, Group, Tally};
 use std::sync::{Arc, PoisonError};
-
-/// Why an endpoint is not taken out or back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DrainFault {
-    /// The group has none of this name.
-    Unknown,
-    /// No other endpoint of the group is healthy.
-    Needed,
-}
 
 impl Group {
     /// Takes an endpoint out: it gets no new request until it is restored, and those that it has are completed. A group keeps one that is

@@ -113,7 +113,7 @@ fn who_sends_most() {
     for _ in 0..3 {
         accepted(&gate, &Call::plain().only(Protocol::Http1));
     }
-    let unsigned = Call::plain().without("Signature").only(Protocol::Http1);
+    let unsigned = Call::accounts().without("Signature").only(Protocol::Http1);
     refused(
         &gate,
         &unsigned,
