@@ -145,8 +145,6 @@ struct Line {
     operator: Option<String>,
     revocation_unknown: bool,
     register_stale: bool,
-    /// The caller's network, keyed, of a request that was refused or failed.
-    network: Option<String>,
     sample: NonZeroU32,
 }
 
@@ -175,13 +173,6 @@ impl Line {
             operator: finished.operator.map(str::to_owned),
             revocation_unknown: record.revocation_is_unknown(),
             register_stale: record.register_is_stale(),
-            network: match finished.outcome {
-                Outcome::Refused(_) | Outcome::Failed(_) | Outcome::Cut(_) => {
-                    let caller = finished.http.caller;
-                    caller.map(|caller| keyed(Network::of_site(caller)))
-                }
-                _ => None,
-            },
             sample,
         }
     }
@@ -212,8 +203,12 @@ impl Line {
         line.word(member!("method"), self.http.method);
         line.word(member!("http"), self.http.version.map(HttpVersion::name));
         line.word(member!("tls"), self.http.tls.map(TlsVersion::name));
-        if let Some(network) = &self.network {
-            line.value(member!("network"), network);
+        let is_refused = matches!(
+            self.outcome,
+            Outcome::Refused(_) | Outcome::Failed(_) | Outcome::Cut(_)
+        );
+        if let Some(caller) = self.http.caller.filter(|_| is_refused) {
+            line.shown(member!("network"), keyed(Network::of_site(caller)));
         }
     }
 
@@ -288,8 +283,7 @@ impl JsonLine for Line {
         }
         line.value(member!("status"), &self.status);
         if let Some(endpoint) = &self.endpoint {
-            line.value(member!("upstream"), &endpoint.upstream);
-            line.value(member!("endpoint"), &endpoint.endpoint);
+            line.members(endpoint.members());
         }
         line.value(member!("upstream_status"), &core_status);
         line.value(member!("received_bytes"), &self.http.received);
@@ -383,7 +377,7 @@ mod tests {
             request_id: RequestId::parse(&HeaderValue::from_static("a-1")),
             trace: Some(TraceContext::new(parent, 1, 2)),
             http: HttpFacts {
-                caller: None,
+                caller: Some("192.0.2.7".parse().unwrap()),
                 method: Some("GET"),
                 version: Some(HttpVersion::V2),
                 tls: Some(TlsVersion::V1_3),
@@ -412,7 +406,6 @@ mod tests {
             operator: Some("the cause".to_owned()),
             revocation_unknown: true,
             register_stale: true,
-            network: Some("9f3c2a11d04e77b1".to_owned()),
             sample: NonZeroU32::MAX,
         };
         let lines = [least, most].map(|line| {

@@ -56,6 +56,11 @@ impl<'t> Object<'t> {
         let _ = serde_json::to_writer(&mut *self.text, value);
     }
 
+    /// Adds members that another object was begun with.
+    pub(super) fn members(&mut self, members: &[u8]) {
+        self.text.extend_from_slice(members);
+    }
+
     /// Adds an object of whole numbers, whose members are named like others.
     pub(super) fn numbers(
         &mut self,

@@ -113,7 +113,8 @@ struct Minute {
     networks: Counts<Network>,
     tpps: Counts<TppId>,
     operations: Counts<String>,
-    reasons: Counts<Reason>,
+    /// In the order of [`Reason::ALL`].
+    reasons: Vec<Count>,
 }
 
 impl Minute {
@@ -123,7 +124,7 @@ impl Minute {
             networks: Counts(HashMap::new()),
             tpps: Counts(HashMap::new()),
             operations: Counts(HashMap::new()),
-            reasons: Counts(HashMap::new()),
+            reasons: vec![Count::default(); Reason::ALL.len()],
         }
     }
 }
@@ -195,8 +196,9 @@ impl Top {
             if let Some(operation) = operation {
                 minute.operations.add(operation.name.as_str(), &count);
             }
-            if let Some(reason) = reason {
-                minute.reasons.add(&reason, &count);
+            let reasons = &mut minute.reasons;
+            if let Some(known) = reason.and_then(|reason| reasons.get_mut(reason.index())) {
+                known.add(&count);
             }
         });
     }
@@ -211,10 +213,15 @@ impl Top {
             .filter(|minute| minute.number >= first)
             .collect();
         TopCounts {
-            networks: sums(kept.iter().map(|minute| &minute.networks), most),
-            tpps: sums(kept.iter().map(|minute| &minute.tpps), most),
-            operations: sums(kept.iter().map(|minute| &minute.operations), most),
-            reasons: sums(kept.iter().map(|minute| &minute.reasons), most),
+            networks: sums(kept.iter().flat_map(|minute| &minute.networks.0), most),
+            tpps: sums(kept.iter().flat_map(|minute| &minute.tpps.0), most),
+            operations: sums(kept.iter().flat_map(|minute| &minute.operations.0), most),
+            reasons: sums(
+                kept.iter()
+                    .flat_map(|minute| Reason::ALL.iter().zip(&minute.reasons))
+                    .filter(|(_, count)| count.all > 0),
+                most,
+            ),
         }
     }
 
@@ -237,11 +244,11 @@ impl Top {
 }
 
 fn sums<'a, K: Hash + Eq + Clone + 'a>(
-    minutes: impl Iterator<Item = &'a Counts<K>>,
+    counts: impl Iterator<Item = (&'a K, &'a Count)>,
     most: usize,
 ) -> Vec<(K, Count)> {
     let mut sums: HashMap<K, Count> = HashMap::new();
-    for (key, count) in minutes.flat_map(|minute| &minute.0) {
+    for (key, count) in counts {
         sums.entry(key.clone()).or_default().add(count);
     }
     let mut sums: Vec<_> = sums.into_iter().collect();
@@ -275,7 +282,7 @@ mod tests {
             }
         }
         assert_eq!(counts.0.len(), MOST);
-        let first = sums([&counts].into_iter(), 1);
+        let first = sums(counts.0.iter(), 1);
         assert_eq!(first[0].0, loud);
         let count = first[0].1;
         assert!(

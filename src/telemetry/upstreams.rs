@@ -3,6 +3,7 @@
 use super::{
     histogram::{self, Histogram},
     labels::OTHER,
+    object::{Object, member},
     samples::{Families, number},
     table,
 };
@@ -18,17 +19,29 @@ pub struct CoreEndpoint {
     pub upstream: String,
     /// The endpoint as it is written in the configuration.
     pub endpoint: String,
+    /// Both as members of a line.
+    members: Vec<u8>,
     times: Histogram,
 }
 
 impl CoreEndpoint {
     /// An endpoint that has not answered.
     pub fn new(upstream: String, endpoint: String) -> Arc<Self> {
+        let mut members = Vec::new();
+        let mut line = Object::begin(&mut members);
+        line.value(member!("upstream"), &upstream);
+        line.value(member!("endpoint"), &endpoint);
         Arc::new(Self {
             upstream,
             endpoint,
+            members,
             times: Histogram::new(table::ENDPOINT_SECONDS.row.kind),
         })
+    }
+
+    /// Its name as members of a line.
+    pub(super) fn members(&self) -> &[u8] {
+        &self.members
     }
 
     /// Counts the time that it took for the head of an answer, or until the gateway waited no longer.

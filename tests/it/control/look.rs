@@ -153,7 +153,9 @@ fn who_sends_most() {
             .ok_or(text)
     });
     for line in lines.lines() {
-        let line: Value = serde_json::from_str(line).unwrap();
+        let mut line: Value = serde_json::from_str(line).unwrap();
+        // The core's address is the operator's own.
+        line.as_object_mut().unwrap().remove("endpoint");
         match line["outcome"].as_str().unwrap() {
             "refused" => assert_eq!(line["network"], network["key"]),
             _ => assert_eq!(line["network"], Value::Null),
