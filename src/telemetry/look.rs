@@ -22,7 +22,7 @@ impl Telemetry {
         }
     }
 
-    /// Who has sent most in the last [`MINUTES`]: of each kind at most `most`.
+    /// Who has sent most in the last minutes: of each kind at most `most`.
     pub fn top(&self, most: usize) -> TopCounts {
         self.top.counts(most)
     }
