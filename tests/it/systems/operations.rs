@@ -7,7 +7,7 @@ use std::fs;
 #[ignore = "make test-systems"]
 fn the_page_leads_to_a_production_200() {
     let page = Page::new();
-    let done = page.run("**9. A service.**");
+    let done = page.run("**9. The end of the trial.**");
     let [out, errors] = [done.stdout, done.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
     let etc = page.folder.path().join("etc");
     let events = fs::read_to_string(etc.join("events.log")).unwrap_or_default();
