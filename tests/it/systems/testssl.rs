@@ -24,9 +24,13 @@ fn testssl_finds_what_is_expected() {
         listed.insert(id.to_owned(), severity.to_owned());
     }
     let mut found = findings(gate.address().port());
-    if severities(&found) != listed {
-        // A busy machine makes single checks fail: "connect problem".
-        found = findings(gate.address().port());
+    // A busy machine makes single checks fail, not the same ones each time.
+    for _ in 0..3 {
+        let failed = found.extract_if(.., |_, (_, text)| text.contains("connect problem"));
+        if failed.count() == 0 {
+            break;
+        }
+        found.extend(findings(gate.address().port()));
     }
     assert_eq!(severities(&found), listed, "{found:#?}");
 }

@@ -109,6 +109,13 @@ impl Node {
         self.patroni = Some(patroni);
     }
 
+    /// Whether Patroni has ended by itself: its first start fails where the server takes too long. A service manager would start it again.
+    fn has_given_up(&self) -> bool {
+        let log = fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+        let last = log.lines().rfind(|line| !line.is_empty());
+        last.is_some_and(|line| line.starts_with("patroni.exceptions."))
+    }
+
     fn sql(&self, statements: &str) -> Vec<String> {
         let mut config = Config::new();
         config
@@ -193,7 +200,7 @@ impl Machines {
             ],
         );
         let nodes = (1..4).map(|number| Node::new(number, client, is_strict));
-        let machines = Self {
+        let mut machines = Self {
             nodes: nodes.collect(),
             _etcd: etcd,
             _folder: folder,
@@ -225,10 +232,13 @@ impl Machines {
     }
 
     /// Waits until both standbys follow, and commits wait for one of them.
-    fn wait_for_standbys(&self) -> usize {
+    fn wait_for_standbys(&mut self) -> usize {
         let followed = "SELECT 1 FROM pg_stat_replication WHERE state = 'streaming'
             HAVING count(*) = 2 AND bool_or(sync_state IN ('sync', 'quorum'))";
         eventually_within(3 * LIMIT, "the standbys follow", || {
+            for node in self.nodes.iter_mut().filter(|node| node.has_given_up()) {
+                node.start();
+            }
             let primary = self.wait_for_primary(None);
             let node = &self.nodes[primary];
             let is_so = node.sql(followed) == ["1"] && node.has_recorded_standby();

@@ -116,7 +116,7 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "the register is stale",
         series: "portvakt_register_age_seconds > portvakt_register_max_age_seconds",
-        alerts: &["PortvaktRegisterStale", BURN[0], BURN[1]],
+        alerts: &["PortvaktRegisterStale", "PortvaktExpired", BURN[0], BURN[1]],
         turn: |stage, watch| {
             stage.register_of(8);
             watch();
@@ -126,7 +126,13 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "the disk is full",
         series: "rate(portvakt_state_batches_failed_total[4s]) > 0",
-        alerts: &["PortvaktStateFailing", "PortvaktNotReady", BURN[0], BURN[1]],
+        alerts: &[
+            "PortvaktStateFailing",
+            "PortvaktNotReady",
+            "PortvaktExpired",
+            BURN[0],
+            BURN[1],
+        ],
         turn: |stage, watch| {
             let filler = stage.disk().join("filler");
             let mut file = fs::File::create(&filler).unwrap();
