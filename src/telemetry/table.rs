@@ -148,7 +148,7 @@ metrics! {
         UPSTREAM_IDLE = Gauge "portvakt_upstream_idle_connections" []
             "Idle connections in the pool.";
         ENDPOINT_UP = Gauge "portvakt_upstream_endpoint_up" [Upstream, Endpoint]
-            "Whether an endpoint of the core gets requests: it is healthy by active checks, and not ejected.";
+            "Whether an endpoint of the core gets requests: it is healthy by active checks, not ejected and not drained.";
         EJECTIONS = Counter "portvakt_upstream_ejections_total" []
             "Endpoints that were ejected because their requests failed.";
         ENDPOINT_SECONDS = Histogram(ENDPOINT_BUCKETS) "portvakt_upstream_endpoint_seconds" [Upstream, Endpoint]
