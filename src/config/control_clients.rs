@@ -14,7 +14,7 @@ pub enum ControlRole {
     Metrics,
     /// /readyz.
     Readiness,
-    /// The calls of the bank's operators on TPPs (CTL-2).
+    /// The calls of the bank's operators: on TPPs (CTL-2), and on the running gateway.
     Operate,
 }
 

@@ -7,7 +7,7 @@ use crate::{
     clock::Timestamp,
     expiring::{Expiring, Finding, Level},
 };
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 /// The interval of looking. Nothing ends faster than an operator can act.
 const LOOK: Duration = Duration::from_secs(60);
@@ -20,13 +20,13 @@ const DAY: u64 = 86_400;
 struct Said(BTreeMap<Expiring, (Level, Timestamp)>);
 
 /// Writes the lines.
-pub(super) async fn log_each_day(context: &ControlContext) {
+pub(super) async fn log_each_day(context: &Arc<ControlContext>) {
     let mut said = Said::default();
     // The start has said what is true at the start.
-    drop(said.due(look(context), context.clock.now()));
+    drop(said.due(look(context).await, context.clock.now()));
     loop {
         tokio::time::sleep(LOOK).await;
-        for Finding { of, level, text } in said.due(look(context), context.clock.now()) {
+        for Finding { of, level, text } in said.due(look(context).await, context.clock.now()) {
             let of = of.name();
             match level {
                 Level::Soon => tracing::warn!(of, "{text}"),
@@ -36,10 +36,15 @@ pub(super) async fn log_each_day(context: &ControlContext) {
     }
 }
 
-fn look(context: &ControlContext) -> Vec<Finding> {
-    let mut found = context.current.load().findings(context.clock.now());
-    found.extend(context.telemetry.full_disks());
-    found
+/// Looks on a thread of its own: a disk that does not answer must not stop the control listener.
+async fn look(context: &Arc<ControlContext>) -> Vec<Finding> {
+    let context = Arc::clone(context);
+    let looking = tokio::task::spawn_blocking(move || {
+        let mut found = context.current.load().findings(context.clock.now());
+        found.extend(context.telemetry.full_disks());
+        found
+    });
+    looking.await.unwrap_or_default()
 }
 
 impl Said {

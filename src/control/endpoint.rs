@@ -51,6 +51,11 @@ async fn change(
     let event = event.with("upstream", upstream.as_str());
     call.record(event.with("endpoint", endpoint.as_str()))
         .await?;
-    tracing::warn!(upstream, endpoint, change = kind.name(), "an endpoint");
+    tracing::warn!(
+        upstream,
+        endpoint,
+        change = kind.name(),
+        "an operator takes an endpoint out or back"
+    );
     Ok(changed)
 }

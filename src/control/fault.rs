@@ -251,7 +251,7 @@ impl ApiFault {
             }
             Self::BlockUnknown => "This TPP has no such block; nothing changed.".into(),
             Self::EndpointUnknown => "There is no such endpoint; /readyz lists them. Nothing changed.".into(),
-            Self::EndpointNeeded => "No other endpoint of the group is healthy; nothing changed.".into(),
+            Self::EndpointNeeded => "No other endpoint of the group is healthy and gets requests; nothing changed. Drain this one when another does.".into(),
             Self::Configuration(_) => "The configuration cannot be taken into use; the one before stays in use.".into(),
             Self::NotFromFile => "The configuration was not read from a file.".into(),
             Self::Unavailable => "The store is unavailable. Repeat the call: a completed change is not made twice.".into(),

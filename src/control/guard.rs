@@ -30,33 +30,39 @@ const METRICS: &str = "/metrics";
 /// So does a balancer, if readiness has a credential.
 const READINESS: &str = "/readyz";
 
-/// The calls of the bank's operators: on TPPs (CTL-2), and on the running gateway.
-fn is_operators(path: &str) -> bool {
-    path.starts_with("/tpp/")
-        || path.starts_with("/endpoint/")
-        || ["/config", "/connections", "/log", "/top"].contains(&path)
-}
-
-/// The calls that the audit has records of: those that change or reveal something. A test names the others, and why they have none.
-const AUDITED: [&str; 17] = [
-    "/sca/read",
-    "/sca/complete",
-    "/sca/fail",
-    "/psu/read",
-    "/psu/bind",
-    "/psu/withdraw",
-    "/psu/unbind",
-    "/tpp/block",
-    "/tpp/unblock",
-    "/tpp/blocks",
-    "/endpoint/drain",
-    "/endpoint/restore",
-    "/config",
-    "/connections",
-    "/log",
-    "/top",
-    "/reload",
+/// The calls that change or reveal something, which the audit has records of, and the role that each needs. A test names the others, and why
+/// they have none.
+const AUDITED: [(&str, ControlRole); 17] = [
+    ("/sca/read", ControlRole::Calls),
+    ("/sca/complete", ControlRole::Calls),
+    ("/sca/fail", ControlRole::Calls),
+    ("/psu/read", ControlRole::Calls),
+    ("/psu/bind", ControlRole::Calls),
+    ("/psu/withdraw", ControlRole::Calls),
+    ("/psu/unbind", ControlRole::Calls),
+    ("/reload", ControlRole::Calls),
+    ("/tpp/block", ControlRole::Operate),
+    ("/tpp/unblock", ControlRole::Operate),
+    ("/tpp/blocks", ControlRole::Operate),
+    ("/endpoint/drain", ControlRole::Operate),
+    ("/endpoint/restore", ControlRole::Operate),
+    ("/config", ControlRole::Operate),
+    ("/connections", ControlRole::Operate),
+    ("/log", ControlRole::Operate),
+    ("/top", ControlRole::Operate),
 ];
+
+/// The role that a path needs.
+fn role_of(path: &str) -> ControlRole {
+    let mut audited = AUDITED.iter();
+    match path {
+        METRICS => ControlRole::Metrics,
+        READINESS => ControlRole::Readiness,
+        _ => audited
+            .find(|(call, _)| *call == path)
+            .map_or(ControlRole::Calls, |(_, role)| *role),
+    }
+}
 
 /// The connection of a request.
 #[derive(Clone, Copy, Debug)]
@@ -94,7 +100,7 @@ pub(super) async fn admit(
     next: Next,
 ) -> Response {
     let in_use = context.current.load_full();
-    let mut calls = AUDITED.iter().copied();
+    let mut calls = AUDITED.iter().map(|(call, _)| *call);
     let call = calls.find(|call| *call == request.uri().path());
     let names = request.extensions().get::<ClientNames>().cloned();
     let record = |credential| {
@@ -172,7 +178,7 @@ impl CallRecord {
 fn shown_credential(access: &ControlAccess, request: &Request) -> &'static str {
     let arrival = request.extensions().get::<Arrival>();
     let has_certificate = arrival.is_some_and(|arrival| arrival.client_ca.is_some());
-    let is_operate = is_operators(request.uri().path());
+    let is_operate = role_of(request.uri().path()) == ControlRole::Operate;
     let by_tcp = arrival.is_some_and(|arrival| arrival.local.is_some());
     let has_token = match (is_operate, by_tcp) {
         (true, true) => access.operate_token.is_some(),
@@ -190,12 +196,7 @@ fn shown_credential(access: &ControlAccess, request: &Request) -> &'static str {
 fn judge(access: &ControlAccess, request: &Request) -> Result<(), ApiFault> {
     let path = request.uri().path();
     let clients = access.tls.as_ref().and_then(|tls| tls.clients.as_ref());
-    let role = match path {
-        METRICS => ControlRole::Metrics,
-        READINESS => ControlRole::Readiness,
-        _ if is_operators(path) => ControlRole::Operate,
-        _ => ControlRole::Calls,
-    };
+    let role = role_of(path);
     let guards_readiness = role == ControlRole::Readiness
         && (access.readiness_token.is_some() || clients.is_some_and(ClientRoles::guard_readiness));
     if OPEN.contains(&path) && !guards_readiness {
@@ -355,7 +356,8 @@ mod tests {
         let routes = include_str!("mod.rs").split(".route(\"").skip(1);
         let mut routes: Vec<_> = routes.map(|rest| rest.split('"').next()).collect();
         let listed = NOT_AUDITED.iter().map(|(call, _)| call);
-        let mut listed: Vec<_> = AUDITED.iter().chain(listed).copied().map(Some).collect();
+        let audited = AUDITED.iter().map(|(call, _)| call);
+        let mut listed: Vec<_> = audited.chain(listed).copied().map(Some).collect();
         routes.sort_unstable();
         listed.sort_unstable();
         assert_eq!(routes, listed);

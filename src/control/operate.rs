@@ -146,26 +146,20 @@ pub(super) async fn log(call: Call<'_>, members: &mut Members) -> Result<Value, 
         note_restored(changed);
         return Ok(json!({ "level": "configured", "changed": changed }));
     };
-    let module = module.unwrap_or_default();
-    let until = Timestamp::from_unix(
-        call.context
-            .clock
-            .now()
-            .unix()
-            .saturating_add(time.as_secs()),
-    )
-    .to_string();
-    let changed = configured_level().is_none_or(|configured| configured < level);
-    if changed {
-        let number = raise_level(level, module.clone());
-        tracing::warn!(%level, module = module.name(), %until, "the level of events is raised");
-        tokio::spawn(async move {
-            tokio::time::sleep(time).await;
-            note_restored(restore_level(Some(number)));
-        });
+    if configured_level().is_some_and(|configured| configured >= level) {
+        return Ok(json!({ "level": "configured", "changed": false }));
     }
+    let module = module.unwrap_or_default();
+    let until = call.context.clock.now().unix();
+    let until = Timestamp::from_unix(until.saturating_add(time.as_secs())).to_string();
+    let number = raise_level(level, module.clone());
+    tracing::warn!(%level, module = module.name(), %until, "the level of events is raised");
+    tokio::spawn(async move {
+        tokio::time::sleep(time).await;
+        note_restored(restore_level(Some(number)));
+    });
     Ok(json!({
-        "level": level.as_str().to_ascii_lowercase(), "module": module.name(), "until": until, "changed": changed,
+        "level": level.as_str().to_ascii_lowercase(), "module": module.name(), "until": until, "changed": true,
     }))
 }
 

@@ -154,9 +154,14 @@ impl Endpoint {
         &self.tally.of
     }
 
+    /// Whether an operator has taken it out.
+    pub fn is_drained(&self) -> bool {
+        self.tally.is_drained()
+    }
+
     /// Its idle connections, of which a drained endpoint keeps none.
     pub fn open_pool(&self) -> Option<&Pool> {
-        self.pool().filter(|_| !self.tally.is_drained())
+        self.pool().filter(|_| !self.is_drained())
     }
 
     pub(super) const fn tally(&self) -> &Arc<Tally> {

@@ -186,14 +186,14 @@ impl Group {
     pub fn choose(&self, tried: &[Arc<Endpoint>]) -> Option<Arc<Endpoint>> {
         let members = self.members.list();
         if let ([(_, only)], None) = (members.as_slice(), &self.health) {
-            let is_free = tried.is_empty() && !only.tally().is_drained();
+            let is_free = tried.is_empty() && !only.is_drained();
             return is_free.then(|| Arc::clone(only));
         }
         let steps = members.len().saturating_mul(STEPS);
         let select = |offers: fn(&Self, &Endpoint) -> bool| {
             let accepts = |backend: &Backend, is_up: bool| {
                 let endpoint = backend.ext.get::<Arc<Endpoint>>();
-                let is_free = |one| is_new(one, tried) && !one.tally().is_drained();
+                let is_free = |one| is_new(one, tried) && !one.is_drained();
                 is_up && endpoint.is_some_and(|one| is_free(one) && offers(self, one))
             };
             self.balancer.select_with(&[], steps, accepts)
@@ -228,7 +228,7 @@ impl Group {
 
     /// Whether an endpoint is healthy, and no operator has taken it out.
     fn may_serve(&self, (backend, endpoint): &Member) -> bool {
-        self.is_up(backend) && !endpoint.tally().is_drained()
+        self.is_up(backend) && !endpoint.is_drained()
     }
 
     /// A request of this TPP was answered by this endpoint. Answers from 500 on count as failures for the ejection.

@@ -102,6 +102,21 @@ fn each_operation_goes_to_its_group() {
     }
 }
 
+/// The endpoint that answers nobody shows in the times of endpoints.
+#[test]
+fn an_endpoint_that_does_not_answer_has_its_time() {
+    let pair = Pair::start();
+    let gate = pair.gate("read_timeout: 200ms").start();
+    pair.0[0].reply(Reply::Silence);
+    let endpoint = format!("endpoint=\"{}\"", pair.0[0].address());
+    eventually("its time is counted", || {
+        get(&gate);
+        gate.metric_now("portvakt_upstream_endpoint_seconds_count", &[&endpoint]) > 0.0
+    });
+    let sum = gate.metric_now("portvakt_upstream_endpoint_seconds_sum", &[&endpoint]);
+    assert!(sum >= 0.2, "{sum}");
+}
+
 //= FWD-3 accepted
 #[test]
 fn requests_are_shared_by_weight() {

@@ -111,7 +111,8 @@ impl<'a> Tries<'a> {
         let again = (self.safe || !failed.connected) && group.may_retry();
         let next = again.then(|| group.choose(&self.tried)).flatten();
         // The others failed: an endpoint of which only a kept connection had ended gets the request on a new one.
-        let stale = self.stale.first().filter(|_| again && self.safe);
+        let stale = self.stale.first();
+        let stale = stale.filter(|one| again && self.safe && !one.is_drained());
         next.or_else(|| stale.map(Arc::clone))
     }
 

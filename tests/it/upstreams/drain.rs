@@ -1,6 +1,6 @@
 //! An operator takes an endpoint out and back.
 
-use super::{Pair, get, state, up};
+use super::{Pair, get, kept, state, up};
 use crate::{
     audit::{ON, audit_of, records},
     harness::{Answer, Gate, Reply, check_error, eventually},
@@ -95,11 +95,18 @@ fn a_drained_endpoint_is_not_the_last_resort() {
 }
 
 #[test]
-fn a_reload_keeps_what_is_drained() {
+fn a_drained_endpoint_keeps_no_connection_and_a_reload_keeps_it_drained() {
     let pair = Pair::start();
     let gate = pair.gate("retry_percent: 20").with_a_file().start();
     let first = pair.0[0].address().to_string();
+    for _ in 0..2 {
+        assert_eq!(get(&gate).status, 200);
+    }
+    kept(&gate, 2);
     assert_eq!(tell(&gate, "drain", &first).status, 200);
+    // Its connection that waited is closed.
+    kept(&gate, 1);
+    pair.seen();
     assert_eq!(gate.tell("/reload", &json!({})).status, 200);
     assert_eq!(state(&gate, 0)["drained"], true);
     for _ in 0..4 {
