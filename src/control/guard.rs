@@ -350,6 +350,21 @@ mod tests {
         ("/.well-known/jwks.json", "public keys"),
     ];
 
+    /// docs/sca.md says what the role of operators opens.
+    #[test]
+    fn every_call_of_operators_is_in_the_manual() {
+        let manual = include_str!("../../docs/sca.md");
+        let (_, opened) = manual.split_once("**Operate.**").unwrap();
+        let (opened, _) = opened.split_once("No other credential").unwrap();
+        for (call, _) in AUDITED
+            .iter()
+            .filter(|(_, role)| *role == ControlRole::Operate)
+        {
+            let first = call.split('/').nth(1).unwrap();
+            assert!(opened.contains(&format!("`/{first}")), "{call}");
+        }
+    }
+
     /// A route is audited, or stands in the list above with what it tells.
     #[test]
     fn every_call_is_audited_or_tells_nothing() {
