@@ -3,7 +3,11 @@
 //! Checks take a [`Timestamp`] and never read a clock. A saved request can therefore be judged as of its own time, and tests
 //! can choose the second on either side of a limit.
 
-use jiff::{civil::Date, tz::TimeZone};
+use jiff::{
+    civil::Date,
+    fmt::{StdFmtWrite, temporal::DateTimePrinter},
+    tz::TimeZone,
+};
 use rustix::time::{ClockId, clock_gettime};
 use std::{
     fmt,
@@ -88,9 +92,12 @@ impl LogTime {
 impl fmt::Display for LogTime {
     /// RFC 3339 in UTC, always with three decimals: `2026-01-31T12:00:00.000Z`.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const PRINTER: DateTimePrinter = DateTimePrinter::new().precision(Some(3));
         let milliseconds = i64::try_from(self.0).unwrap_or(i64::MAX);
         let at = jiff::Timestamp::from_millisecond(milliseconds).unwrap_or(jiff::Timestamp::MAX);
-        write!(formatter, "{at:.3}")
+        PRINTER
+            .print_timestamp(&at, StdFmtWrite(formatter))
+            .map_err(|_| fmt::Error)
     }
 }
 

@@ -188,16 +188,19 @@ impl Line {
         line.shown(member!("time"), self.at);
         line.word(member!("kind"), Some(LineKind::Access.name()));
         match self.id {
-            Some(id) => line.shown(member!("id"), id.hyphenated()),
+            Some(id) => line.digits(
+                member!("id"),
+                id.hyphenated().encode_lower(&mut Uuid::encode_buffer()),
+            ),
             None => line.word(member!("id"), None),
         }
         let id = self.request_id.as_ref().map(RequestId::as_str);
         line.value(member!("request_id"), &id);
         if let Some(trace) = &self.trace {
-            line.shown(member!("trace_id"), trace.trace_id());
-            line.shown(member!("span_id"), trace.span_id());
+            line.digits(member!("trace_id"), trace.trace_id().as_str());
+            line.digits(member!("span_id"), trace.span_id().as_str());
             if let Some(parent) = trace.parent_id() {
-                line.shown(member!("parent_id"), parent);
+                line.digits(member!("parent_id"), parent.as_str());
             }
         }
         line.word(member!("method"), self.http.method);

@@ -31,22 +31,30 @@ impl<'t> Object<'t> {
 
     /// Adds one of the gateway's own words, which needs no escape, or null.
     pub(super) fn word(&mut self, member: &'static str, word: Option<&'static str>) {
-        self.raw(member);
         match word {
-            Some(word) => {
-                self.text.push(b'"');
-                self.raw(word);
-                self.text.push(b'"');
+            Some(word) => self.digits(member, word),
+            None => {
+                self.raw(member);
+                self.raw("null");
             }
-            None => self.raw("null"),
         }
     }
 
-    /// Adds a value whose text needs no escape, such as a time or an id.
+    /// Adds the digits of an id, which need no escape.
+    pub(super) fn digits(&mut self, member: &'static str, digits: &str) {
+        self.raw(member);
+        self.text.push(b'"');
+        self.raw(digits);
+        self.text.push(b'"');
+    }
+
+    /// Adds a value whose text needs no escape, such as a time.
     pub(super) fn shown(&mut self, member: &'static str, value: impl Display) {
         self.raw(member);
+        self.text.push(b'"');
         // Writing to a Vec cannot fail.
-        let _ = write!(self.text, "\"{value}\"");
+        let _ = write!(self.text, "{value}");
+        self.text.push(b'"');
     }
 
     /// Adds any other value.

@@ -60,18 +60,19 @@ impl TraceContext {
     }
 
     /// The trace, in 32 hexadecimal digits.
-    pub fn trace_id(&self) -> impl fmt::Display + use<> {
-        Hexadecimal(self.trace.to_be_bytes())
+    pub fn trace_id(&self) -> HexadecimalId {
+        HexadecimalId::of(self.trace.to_be_bytes())
     }
 
     /// The span of this request, in 16 hexadecimal digits.
-    pub fn span_id(&self) -> impl fmt::Display + use<> {
-        Hexadecimal(self.span.to_be_bytes())
+    pub fn span_id(&self) -> HexadecimalId {
+        HexadecimalId::of(self.span.to_be_bytes())
     }
 
     /// The span that caused the request, if a trusted system named it.
-    pub fn parent_id(&self) -> Option<impl fmt::Display + use<>> {
-        self.parent.map(|parent| Hexadecimal(parent.to_be_bytes()))
+    pub fn parent_id(&self) -> Option<HexadecimalId> {
+        self.parent
+            .map(|parent| HexadecimalId::of(parent.to_be_bytes()))
     }
 
     /// The header that tells the next system this span.
@@ -112,18 +113,33 @@ fn digits(bytes: [u8; 4]) -> [u8; 8] {
     (halves + u64::from(b'0') * EACH + 39 * letters).to_be_bytes()
 }
 
-/// At most 16 bytes.
-struct Hexadecimal<const N: usize>([u8; N]);
+/// The digits of an id: at most 16 bytes.
+pub struct HexadecimalId {
+    text: [[u8; 8]; 4],
+    length: usize,
+}
 
-impl<const N: usize> fmt::Display for Hexadecimal<N> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl HexadecimalId {
+    fn of<const N: usize>(id: [u8; N]) -> Self {
         let mut text = [[0; 8]; 4];
-        let parts = self.0.as_chunks().0;
+        let parts = id.as_chunks().0;
         for (text, part) in text.iter_mut().zip(parts) {
             *text = digits(*part);
         }
-        let written = text.as_flattened().get(..parts.len().saturating_mul(8));
-        formatter.write_str(str::from_utf8(written.unwrap_or_default()).unwrap_or_default())
+        let length = parts.len().saturating_mul(8);
+        Self { text, length }
+    }
+
+    /// The digits, in lower case.
+    pub fn as_str(&self) -> &str {
+        let digits = self.text.as_flattened().get(..self.length);
+        str::from_utf8(digits.unwrap_or_default()).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for HexadecimalId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
     }
 }
 
