@@ -82,7 +82,7 @@ pub struct Finding {
 }
 
 impl Expiring {
-    /// The keys of the configuration that name its files, folders or limit. `[]` is an element of a list, or the value of a name.
+    /// The keys of the configuration that name its files or folders; none for a limit. `[]` is an element of a list, or the value of a name.
     pub const fn keys(self) -> &'static [&'static str] {
         match self {
             Self::Listener => &[

@@ -343,6 +343,22 @@ fn every_cause_of_not_being_ready_has_its_row() {
     }
 }
 
+#[test]
+fn every_kind_that_ends_is_in_the_table_of_the_configuration() {
+    let page = fs::read_to_string("docs/configuration.md").unwrap();
+    let section = page.split("\n## What ends or fills\n").nth(1).unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let rows = section.lines().filter(|line| line.starts_with("| `"));
+    let first = rows.filter_map(|row| row.split(" | ").next());
+    let mut described: Vec<_> = first
+        .flat_map(|cell| cell.split('`').skip(1).step_by(2))
+        .collect();
+    described.sort_unstable();
+    let mut kinds: Vec<_> = Expiring::ALL.iter().map(|kind| kind.name()).collect();
+    kinds.sort_unstable();
+    assert_eq!(described, kinds);
+}
+
 /// Everything that ends or fills has a ticket before, and a page when requests fail.
 #[test]
 fn every_kind_that_ends_has_a_ticket_and_a_page() {
