@@ -15,6 +15,7 @@ import textwrap
 import time
 import urllib.parse
 import urllib.request
+import zlib
 
 import matplotlib
 
@@ -27,6 +28,8 @@ COLUMNS = 24
 ROW = 0.3  # inches for a unit of height of Grafana's grid
 STEPS = 240  # points of a line
 MOST = 9  # entries of a legend, lines of a table
+FONT, LINE = 15, 0.26  # points of a value, inches of one below the other
+PALETTE = matplotlib.colormaps["tab10"].colors + matplotlib.colormaps["Dark2"].colors
 COLOURS = {"green": "#56a64b", "orange": "#f2933a", "red": "#d44a3a"}
 INK, PALE, PAPER = "#24292e", "#8b949e", "#f4f5f5"
 SIZES = {
@@ -41,6 +44,7 @@ class Prometheus:
         self.url, self.interval = url.rstrip("/"), interval
         self.end = time.time()
         self.start = self.end - 60 * minutes
+        self.replicas = sorted({one["metric"].get("instance", "") for one in self.ask("query", query="up")})
 
     def ask(self, call, **parameters):
         query = urllib.parse.urlencode(parameters)
@@ -95,26 +99,38 @@ def colour(value, steps):
     return COLOURS[passed[-1]["color"]]
 
 
+def paints(found, replicas):
+    """A colour for each series: that of its replica on every panel, or else one by its name, or the next that is free."""
+    taken, own = [], len(replicas)
+    for name, labels in found:
+        replica = labels.get("instance")
+        wanted = replicas.index(replica) if replica in replicas else own + zlib.crc32(name.encode()) % max(len(PALETTE) - own, 1)
+        others = [own + index % max(len(PALETTE) - own, 1) for index in range(wanted - own, wanted - own + len(PALETTE))]
+        taken.append(next((index for index in (wanted, *others) if index not in taken), wanted))
+    return [PALETTE[index % len(PALETTE)] for index in taken]
+
+
 def lines(axes, panel, prometheus, unit):
     stacked = panel["fieldConfig"]["defaults"]["custom"]["stacking"]["mode"] == "normal"
     found = [
-        (legend(target["legendFormat"], labels), times, values)
+        (legend(target["legendFormat"], labels), times, values, labels)
         for target in panel["targets"]
         for labels, times, values in prometheus.series(target["expr"])
     ]
     found.sort(key=lambda one: -max((value for value in one[2] if value == value), default=0))
-    at = sorted({moment for _, times, _ in found for moment in times})
+    colours = paints([(name, labels) for name, _, _, labels in found], prometheus.replicas)
+    at = sorted({moment for _, times, _, _ in found for moment in times})
     below = [0.0] * len(at)
     days = [moment / 86400 for moment in at]
-    for index, (name, times, values) in enumerate(found):
+    for index, (name, times, values, _) in enumerate(found):
         name = name if index < MOST else "_nolegend_"
         known = dict(zip(times, values))
         if stacked:
             over = [low + max(known.get(moment, 0), 0) for low, moment in zip(below, at)]
-            axes.fill_between(days, below, over, alpha=0.55, linewidth=0.6, label=name)
+            axes.fill_between(days, below, over, alpha=0.55, linewidth=0.6, color=colours[index], label=name)
             below = over
         else:
-            axes.plot(days, [known.get(moment, math.nan) for moment in at], linewidth=1.1, label=name)
+            axes.plot(days, [known.get(moment, math.nan) for moment in at], linewidth=1.1, color=colours[index], label=name)
     axes.set_xlim(prometheus.start / 86400, prometheus.end / 86400)
     axes.set_ylim(bottom=0, top=panel["fieldConfig"]["defaults"].get("max"))
     axes.xaxis_date()
@@ -133,19 +149,30 @@ def lines(axes, panel, prometheus, unit):
 def stat(axes, panel, prometheus, unit):
     axes.axis("off")
     found, steps = prometheus.latest(panel), panel["fieldConfig"]["defaults"]["thresholds"]["steps"]
-    for index, (name, value) in enumerate(found[:3]):
-        x = (index + 0.5) / len(found[:3])
-        axes.text(x, 0.5, number(value, unit), ha="center", va="center", fontsize=15, color=colour(value, steps), weight="bold")
-        axes.text(x, 0.1, name, ha="center", va="center", fontsize=6.5, color=PALE)
+    # Side by side, and from the third on one below the other.
+    if len(found) <= 2:
+        for index, (name, value) in enumerate(found):
+            x = (index + 0.5) / len(found)
+            axes.text(x, 0.5, number(value, unit), ha="center", va="center", fontsize=FONT, color=colour(value, steps), weight="bold")
+            axes.text(x, 0.1, name, ha="center", va="center", fontsize=6.5, color=PALE)
+        return bool(found)
+    place = axes.get_position().height * axes.figure.get_figheight()
+    shown = found[:max(1, int(place / 0.12))]
+    size = min(FONT, FONT * place / len(shown) / LINE)
+    for index, (name, value) in enumerate(shown):
+        y = 1 - (index + 0.5) / len(shown)
+        axes.text(0.02, y, name, va="center", fontsize=6.5, color=PALE)
+        axes.text(0.98, y, number(value, unit), ha="right", va="center", fontsize=size, color=colour(value, steps), weight="bold")
     return bool(found)
 
 
 def table(axes, panel, prometheus, unit):
     axes.axis("off")
-    rows = sorted(prometheus.latest(panel), key=lambda row: row[1])
+    rows = prometheus.latest(panel)
     steps = panel["fieldConfig"]["defaults"]["thresholds"]["steps"]
-    for index, (name, value) in enumerate(rows[:MOST]):
-        y = 0.95 - index / MOST
+    most = min(MOST, int(axes.get_position().height * axes.figure.get_figheight() / 0.16))
+    for index, (name, value) in enumerate(rows[:most]):
+        y = 0.95 - index / most
         axes.text(0.01, y, textwrap.shorten(name, 8 * panel["gridPos"]["w"], placeholder=" …"), va="top", fontsize=7, color=INK)
         axes.text(0.99, y, number(value, unit), va="top", ha="right", fontsize=7, color=colour(value, steps) if len(steps) > 1 else INK)
     return bool(rows)

@@ -4,7 +4,8 @@
     python3 dashboards/truth.py
 
 Three replicas run for 40 minutes, and Prometheus does not reach a fourth. Half of the signatures of PSDNO-FSA-1 do not verify. The core takes
-8 s for payments and 702 ms for accounts. One replica of three is not ready, and has the certificate and the CRL that end first.
+8 s for payments and 702 ms for accounts. One replica of three is not ready, and has the certificate and the CRL that end first, another
+configuration and a clock that is behind; the clock of another one is ahead. A disk fills.
 """
 import json
 import pathlib
@@ -18,7 +19,7 @@ NOW = 40 * 60  # promtool begins at 0
 REPLICAS = "abc"
 DAY = 86400
 
-# Values of each replica, or of one after the other.
+# Values of each replica, or of one after the other; None of one without the series.
 GAUGES = {
     "portvakt_ready": [1, 1, 0],
     "portvakt_requests_in_flight": 5,
@@ -33,6 +34,10 @@ GAUGES = {
     'portvakt_certificate_end_timestamp_seconds{of="anchor"}': NOW + 3650 * DAY,
     'portvakt_tpp_certificate_end_timestamp_seconds{tpp="PSDNO-FSA-1", serial="a1"}': NOW + 9 * DAY,
     'portvakt_crl_next_update_timestamp_seconds{issuer="CA", from="file"}': [NOW + 7200, NOW + 7200, NOW - 60],
+    'portvakt_crl_next_update_timestamp_seconds{issuer="Other", from="http://ca.example/crl"}': NOW + 100,
+    'portvakt_expiring{of="listener"}': [0, 0, 1],
+    'portvakt_expiring{of="crl"}': [0, 0, 2],
+    'portvakt_expiring{of="anchor"}': 0,
     "portvakt_revocation_sources": 3,
     "portvakt_revocation_overdue_seconds": [0, 0, 60],
     "portvakt_revocation_max_overdue_seconds": 3600,
@@ -48,14 +53,17 @@ GAUGES = {
     "portvakt_state_clock_stepped_back": 0,
     "portvakt_clock_behind_seconds": 0,
     'portvakt_not_ready{cause="sca"}': [0, 0, 1],
-    'portvakt_degraded{cause="audit"}': 0,
+    'portvakt_not_ready{cause="audit"}': 0,
+    'portvakt_degraded{cause="audit"}': [0, 1, 0],
+    'portvakt_configuration_info{hash="h1", files="f1"}': [1, 1, None],
+    'portvakt_configuration_info{hash="h2", files="f1"}': [None, None, 1],
     "portvakt_last_reload_successful": [1, 0, 1],
     "portvakt_last_reload_timestamp_seconds": 100,
     "portvakt_pending_restart": [0, 2, 0],
     "portvakt_configuration_timestamp_seconds": 50,
     'portvakt_checks_observed{proves="identity"}': 0,
     'portvakt_checks_observed{proves="other"}': 2,
-    'portvakt_disk_free_bytes{folder="audit"}': 2**30,
+    'portvakt_disk_size_bytes{folder="audit"}': 2**33,
     'portvakt_build_info{version="1.2", commit="c0ffee"}': 1,
     'portvakt_environment_info{environment="production"}': 1,
     "process_resident_memory_bytes": 2**28,
@@ -77,6 +85,7 @@ COUNTERS = {
     'portvakt_requests_total{operation="payment-create", outcome="refused", status="4xx", fault="caller"}': 60,
     'portvakt_refusals_total{reason="signature-mismatch", fault="caller"}': 60,
     'portvakt_refusals_total{reason="upstream-timeout", fault="core"}': 6,
+    'portvakt_refusals_total{reason="state-unavailable", fault="gateway"}': 12,
     'portvakt_refusals_total{reason="request-replayed", fault="caller"}': 0,
     'portvakt_refusals_total{reason="certificate-expired", fault="caller"}': 0,
     'portvakt_operation_refusals_total{operation="payment-create", reason="signature-mismatch"}': 60,
@@ -125,7 +134,6 @@ COUNTERS = {
     "portvakt_state_batch_changes_sum": 120,
     "portvakt_state_batch_changes_count": 60,
     "portvakt_clock_backward_steps_total": 0,
-    "portvakt_clock_timestamp_seconds": 60,
     'portvakt_reloads_total{result="taken"}': 6,
     'portvakt_access_lines_total{result="written"}': 120,
     'portvakt_event_lines_total{result="written"}': 6,
@@ -145,10 +153,21 @@ HISTOGRAMS = {
     'portvakt_caller_clock_skew_seconds{direction="ahead"}': (0, 0),
 }
 
+# The first value and the change in a minute of each replica.
+DISK = 2**31, -300_000
+SLOPES = {
+    "portvakt_clock_timestamp_seconds": [(0, 60), (20, 60), (-40, 60)],
+    'portvakt_disk_free_bytes{folder="audit"}': [DISK] * 3,
+}
+FREE = DISK[0] + DISK[1] * NOW / 60
+FULL_IN = FREE * 60 / -DISK[1]
+
 
 def each(value):
     return dict.fromkeys(REPLICAS, value)
 
+
+OFF = {"ahead, a": 0, "ahead, b": 20, "ahead, c": 0, "behind, a": 0, "behind, b": 0, "behind, c": 40}
 
 # The number of each series, by its legend. A rate is that of three replicas in a second.
 TRUTH = {
@@ -159,11 +178,23 @@ TRUTH = {
         "Requests": {"": 6},
         "Slowest of a hundred": {"": 8},
         "Requests in flight": {"": 15},
+        "Not ready or degraded": {"b, degraded-audit": 1, "c, sca": 1},
+        "Refusals and failures by reason": {"signature-mismatch": 3, "upstream-timeout": 0.3, "state-unavailable": 0.6},
+        "TPPs of whose requests most are refused": {"PSDNO-FSA-1": 0.5, "PSDNO-FSA-2": 0.1},
+        "Slowest endpoints of the core": {"core, 10.0.0.7:80": 1.2},
+        "Ends or is full soon": {"c, listener": 1, "c, crl": 2},
+        "Ends first": {"CA": -60, "listener": 2 * DAY, "register": 7 * DAY - 1400, "anchor": 3650 * DAY},
+        "Clocks, beside that of Prometheus": OFF,
+        "Disks are full in": {f"{one}, audit": FULL_IN for one in REPLICAS},
+        "Least room on a disk": {"": FREE / 2**33},
+        "Refused before the TPP is known": {"": 2.7},
+        "Configurations in use": {"": 2},
+        "Versions in use": {"": 1},
         "Requests by outcome": {"forwarded": 2.7, "failed": 0.3, "refused": 3},
         "Requests by operation": {"account-list": 3, "payment-create": 3},
         "Answers by status": {"2xx": 2.7, "4xx": 3, "5xx": 0.3},
         "Failed requests, by who is at fault": {"core": 0.3},
-        "Reasons of failures": {"upstream-timeout": 0.3},
+        "Reasons of failures": {"upstream-timeout": 0.3, "state-unavailable": 0.6},
         "Burn of the error budget": {"5 minutes": 100, "1 hour": 100, "6 hours": 100},
         "Whole requests": {"median": 0.702, "99 %": 8},
         "Whole requests by group, 99 %": {"accounts": 0.702, "payments": 8},
@@ -174,17 +205,17 @@ TRUTH = {
         "CPU": each(0.5),
     },
     "decisions": {
-        "By reason": {"signature-mismatch": 3},
+        "By reason": {"signature-mismatch": 3, "reasons not shown": 0},
         "By operation": {"payment-create": 3},
         "By operation and reason": {"payment-create, signature-mismatch": 3, "account-list, upstream-timeout": 0.3},
-        "By TPP": {"PSDNO-FSA-1": 0, "PSDNO-FSA-2": 0.3, "other": 0},
+        "By TPP": {"PSDNO-FSA-1": 0, "PSDNO-FSA-2": 0.3, "other": 0, "TPPs not shown": 0, "before verification": 2.7},
         "Observed, not refused": {"replay": 0.3},
         "Checks that are only observed": {"identity": 0, "other": 2},
         "Requests by TPP": {"PSDNO-FSA-1": 3, "PSDNO-FSA-2": 3, "other": 0},
         "Share that is refused": {"PSDNO-FSA-1": 0.5, "PSDNO-FSA-2": 0.1},
         "Targets that are not signed": {"PSDNO-FSA-2": 0.3},
         "Failures by cause": {"signature-mismatch": 3},
-        "Failures by TPP": {"PSDNO-FSA-1": 3, "PSDNO-FSA-2": 0, "other": 0},
+        "Failures by TPP": {"PSDNO-FSA-1": 3, "PSDNO-FSA-2": 0, "other": 0, "before its check": 0},
         "Callers' clocks": {"behind": 0},
         "Calls without the PSU": {"taken": 0.3},
         "Quota exceeded, by TPP": {"PSDNO-FSA-2": 0.3},
@@ -205,7 +236,8 @@ TRUTH = {
         "Fetches of OCSP answers and CRLs": {"ok": 0.3},
         "Overdue, beside the limit": {"overdue a": 0, "overdue b": 0, "overdue c": 60, "limit": 3600},
         "Sources in use": each(3),
-        "CRLs that must be replaced first": {"CA file": -60},
+        "CRLs in files that end first": {"CA": -60},
+        "Fetched CRLs that end first": {"Other http://ca.example/crl": 100},
         "Let pass with unknown status": each(0.1),
         "Age of the EBA's register, beside the limit": {"age a": 1400, "age b": 1400, "age c": 1400, "limit": 7 * DAY},
         "Identities": each(900),
@@ -230,18 +262,20 @@ TRUTH = {
         "Internal addresses in answers": {"location, removed": 0.3},
     },
     "state-and-process": {
-        "Not ready, by cause": {"sca": 1, "degraded, audit": 0},
+        "Not ready or degraded, by replica and cause": {"b, degraded-audit": 1, "c, sca": 1},
         "Last reload taken": {"": 0},
         "Keys that need a restart": {"": 2},
         "Reloads": {"taken": 0.3},
         "Configuration in use since": each(50_000),
         "Last reload": each(100_000),
-        "Versions": {"1.2 c0ffee": 3, "production": 3},
-        "Transactions, and failed ones": {"all": 3, "failed": 0.3, "unclear at first": 0},
+        "Configuration and version of each replica": {
+            f"{one} {hash} f1 1.2 c0ffee production": 1 for one, hash in zip(REPLICAS, ("h1", "h1", "h2"))
+        },
+        "Transactions, and failed ones": {"all": 3, "failed": 0.3, "unclear at first": 0, "requests refused": 0.6},
         "Time of a transaction": {"median": 0.2, "99 %": 0.2},
         "Changes in a transaction": each(2),
         "Rows": {"psu": 1000},
-        "The clock": {f"{what} {one}": 0 for what in ("behind", "off") for one in REPLICAS},
+        "The clock": {**{f"behind the state, {one}": 0 for one in REPLICAS}, **OFF},
         "Steps of the clock": {f"{what} {one}": 0 for what in ("steps", "refusing") for one in REPLICAS},
         "TLS handshakes": {"done 1.3": 0.3},
         "Connections turned away": {**each(0.1), "overload, request": 0.3},
@@ -254,7 +288,9 @@ TRUTH = {
         "Upgrades": {"failed": 0},
         "Lines of the logs": {"access, written": 6, "events, written": 0.3},
         "Records of the audit": {"written": 0.3},
-        "Free on the disks": {f"{one}, audit": 2**30 for one in REPLICAS},
+        "Free on the disks, of their size": {f"{one}, audit": FREE / 2**33 for one in REPLICAS},
+        "Free on the disks": {f"{one}, audit, {what}": value for one in REPLICAS for what, value in (("free", FREE), ("size", 2**33))},
+        "Disks are full in": {f"{one}, audit": FULL_IN for one in REPLICAS},
         "Virtual memory": each(2**32),
         "Tokens sealed by a key": {"0000000a": 3 / 16, "rotate": 0.5},
     },
@@ -283,7 +319,12 @@ def inputs():
         yield series("up", replica), f"{int(replica != 'd')}x{count}"
     for index, replica in enumerate(REPLICAS):
         for name, value in GAUGES.items():
-            yield series(name, replica), f"{value[index] if isinstance(value, list) else value}x{count}"
+            value = value[index] if isinstance(value, list) else value
+            if value is not None:
+                yield series(name, replica), f"{value}x{count}"
+        for name, values in SLOPES.items():
+            first, change = values[index]
+            yield series(name, replica), f"{first}{change:+}x{count}"
         for name, each_minute in COUNTERS.items():
             yield series(name, replica), f"0+{each_minute}x{count}"
         for name, (seconds, each_minute) in HISTOGRAMS.items():

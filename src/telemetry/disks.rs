@@ -1,4 +1,5 @@
-//! Metrics of the disks that the gateway writes to: the bytes that are free for it in each folder. A folder that cannot be asked is left out.
+//! Metrics of the disks that the gateway writes to: the bytes that are free for it in each folder, and the disk's size. A folder that cannot
+//! be asked is left out.
 
 use super::{
     samples::{Families, number},
@@ -66,20 +67,29 @@ impl WrittenFolders {
         .collect()
     }
 
-    /// The bytes that are free in the folders for each.
-    fn free(&self) -> impl Iterator<Item = (FolderUse, u64)> {
+    /// The room in the folders for each: that of the disk with the least free bytes.
+    fn rooms(&self) -> BTreeMap<FolderUse, Room> {
         let folders = self.0.iter();
-        folders.filter_map(|(what, folders)| {
+        let least = folders.filter_map(|(what, folders)| {
             let rooms = folders.iter().filter_map(|folder| room(folder));
-            Some((*what, rooms.map(|room| room.free).min()?))
-        })
+            Some((*what, rooms.min()?))
+        });
+        least.collect()
     }
 }
 
 /// Adds the samples.
 pub(super) fn add(folders: &WrittenFolders, to: &mut Families) {
-    let samples = folders.free().map(|(what, free)| (what, number(free)));
-    to.each(&table::DISK_FREE, samples);
+    let rooms = folders.rooms();
+    let each = rooms.iter();
+    to.each(
+        &table::DISK_FREE,
+        each.clone().map(|(what, room)| (*what, number(room.free))),
+    );
+    to.each(
+        &table::DISK_SIZE,
+        each.map(|(what, room)| (*what, number(room.size))),
+    );
 }
 
 fn room(folder: &Path) -> Option<Room> {
@@ -113,11 +123,13 @@ mod tests {
             .with(FolderUse::Logs, proc)
             .with(FolderUse::Audit, &missing)
             .with(FolderUse::State, folder.path());
-        let found: BTreeMap<_, _> = folders.free().collect();
+        let found = folders.rooms();
         let uses: Vec<_> = found.keys().copied().collect();
         assert_eq!(uses, [FolderUse::State, FolderUse::Logs]);
-        assert_eq!(found[&FolderUse::Logs], 0);
+        assert_eq!(found[&FolderUse::Logs].free, 0);
         let disk = statvfs(folder.path()).unwrap();
-        assert!(found[&FolderUse::State] <= disk.f_blocks * disk.f_frsize);
+        let Room { free, size } = found[&FolderUse::State];
+        assert_eq!(size, disk.f_blocks * disk.f_frsize);
+        assert!(free <= size);
     }
 }

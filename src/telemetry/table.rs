@@ -263,6 +263,8 @@ metrics! {
             "Records of the audit: written and durable, failed because the disk refused them at first (they may be written later), or dropped and lost, because too many waited.";
         DISK_FREE = Gauge "portvakt_disk_free_bytes" [Folder]
             "Bytes that are free for the gateway on the disk of each folder that it writes to: of the state where it is a file, of the audit, of logs that are files (the least, where they are in two folders), and of copies of revocation answers.";
+        DISK_SIZE = Gauge "portvakt_disk_size_bytes" [Folder]
+            "The size of that disk in bytes, with what only root may use.";
         BUILD_INFO = Gauge "portvakt_build_info" [Build, Commit]
             "Always 1: the version, and the commit that it was built from.";
         ENVIRONMENT_INFO = Gauge "portvakt_environment_info" [Environment]

@@ -39,6 +39,8 @@ struct Panel {
     /// Columns of 24.
     #[serde(default = "third")]
     width: u64,
+    /// Units of Grafana's grid, if not those of its kind.
+    height: Option<u64>,
     /// Whether the series are stacked.
     #[serde(default)]
     stack: bool,
@@ -87,7 +89,9 @@ pub(crate) fn dashboard(name: &str, source: &Source) -> Value {
         }));
         y += 1;
         for line in lines(&row.panels) {
-            let heights = line.iter().map(|panel| panel.kind.height());
+            let heights = line
+                .iter()
+                .map(|panel| panel.height.unwrap_or(panel.kind.height()));
             let height = heights.max().unwrap_or_default();
             let mut x = 0;
             for panel in line {
@@ -245,6 +249,8 @@ impl Panel {
             Kind::Timeseries => {
                 let stacking = if self.stack { "normal" } else { "none" };
                 defaults["min"] = 0.into();
+                // A replica has the same colour on every panel.
+                defaults["color"] = json!({"mode": "palette-classic-by-name"});
                 defaults["custom"] = json!({
                     "drawStyle": "line", "lineWidth": 1, "fillOpacity": if self.stack { 40 } else { 10 },
                     "showPoints": "never", "spanNulls": false, "stacking": {"mode": stacking, "group": "A"},
@@ -266,13 +272,19 @@ impl Panel {
                 json!({"showHeader": true, "cellHeight": "sm"})
             }
         };
-        json!({
+        let mut model = json!({
             "id": id, "type": self.name_of_kind(), "title": self.title, "description": self.wrong,
             "datasource": data_source(), "gridPos": place,
             "fieldConfig": {"defaults": defaults, "overrides": []},
             "options": options,
             "targets": self.targets(),
-        })
+        });
+        if self.kind == Kind::Table {
+            // A line for each series of all queries: its legend, and its value.
+            model["transformations"] =
+                json!([{"id": "reduce", "options": {"reducers": ["lastNotNull"]}}]);
+        }
+        model
     }
 
     const fn name_of_kind(&self) -> &'static str {
@@ -289,7 +301,7 @@ impl Panel {
             json!({
                 "refId": letter.to_string(), "datasource": data_source(), "expr": of_the_chosen(query.as_str().unwrap()),
                 "legendFormat": legend, "editorMode": "code", "range": !is_table, "instant": is_table,
-                "format": if is_table { "table" } else { "time_series" },
+                "format": "time_series",
             })
         };
         ('A'..='Z').zip(&self.queries).map(target).collect()

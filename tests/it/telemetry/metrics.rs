@@ -37,13 +37,13 @@ fn requests(gate: &Gate, outcome: &str, status: &str, fault: &str, count: f64) {
 /// The disks that grow with traffic, as far as this gateway writes to them.
 #[test]
 fn the_place_that_is_left() {
-    let free = |gate: &Gate| {
+    let bytes = |gate: &Gate, what: &str| {
         let metrics = gate.control("/metrics");
         let text = String::from_utf8(metrics.body).unwrap();
+        let metric = format!("portvakt_disk_{what}_bytes{{folder=\"");
         let lines = text.lines().filter_map(|line| {
-            let rest = line.strip_prefix("portvakt_disk_free_bytes{folder=\"")?;
-            let (folder, free) = rest.split_once("\"} ")?;
-            Some((folder.to_owned(), free.parse::<f64>().unwrap()))
+            let (folder, bytes) = line.strip_prefix(&metric)?.split_once("\"} ")?;
+            Some((folder.to_owned(), bytes.parse::<f64>().unwrap()))
         });
         lines.collect::<Vec<_>>()
     };
@@ -52,18 +52,20 @@ fn the_place_that_is_left() {
         let names = found.iter().map(|(folder, _)| folder.clone());
         names.collect::<Vec<_>>()
     };
-    assert_eq!(folders(&free(&gate)), ["state"]);
+    assert_eq!(folders(&bytes(&gate, "free")), ["state"]);
     let gate = Gate::builder()
         .line("  access_file: access.log")
         .line("audit: {write: on, folder: audit}")
         .for_program();
     let _program = gate.run_silently(&mut gate.program());
-    let found = free(&gate);
+    let (found, sizes) = (bytes(&gate, "free"), bytes(&gate, "size"));
     assert_eq!(folders(&found), ["state", "audit", "logs"]);
     let disk = rustix::fs::statvfs(gate.folder()).unwrap();
     let size = (disk.f_blocks * disk.f_frsize) as f64;
-    for (folder, free) in found {
+    assert_eq!(folders(&sizes), ["state", "audit", "logs"]);
+    for ((folder, free), (_, of)) in found.into_iter().zip(sizes) {
         assert!(free > 0.0 && free <= size, "{folder}: {free} of {size}");
+        assert!((of - size).abs() < 1.0, "{folder}: {of} of {size}");
     }
 }
 

@@ -35,7 +35,7 @@ const SERIALS: Range<u8> = 0..120;
 /// The sections of the configuration that the test adds.
 const SECTIONS: &str = "\
 registers: {check: on, eba: eba.json, max_age: 168h}
-revocation: {check: on, unreachable: closed, private_addresses: [127.0.0.1]}
+revocation: {check: on, unreachable: closed, private_addresses: [127.0.0.1], crls: crls}
 reload: {watch: off}
 audit: {write: on, folder: audit}
 rates: {chains_per_address: off, chains: off}
@@ -82,6 +82,10 @@ impl Stage {
         )
         .unwrap();
         fs::create_dir(gate.folder().join("state")).unwrap();
+        // Of a CA that issues no TPP's certificate.
+        fs::create_dir(gate.folder().join("crls")).unwrap();
+        let list = Crl::at(Clock::System.now()).sign(&world().root, &world().root_key);
+        fs::write(gate.folder().join("crls/root.crl"), list).unwrap();
         let mut tpps: Vec<_> = (0..TPPS)
             .map(|number| tpp(&responder, number, number))
             .collect();
@@ -112,6 +116,12 @@ impl Stage {
     pub(super) fn stranger(&self) -> Arc<Tpp> {
         let serial = self.next.fetch_add(1, Ordering::Relaxed);
         tpp(&self.responder, 0, serial)
+    }
+
+    /// A TPP that the register lacks.
+    pub(super) fn unregistered(&self) -> Arc<Tpp> {
+        let serial = self.next.fetch_add(1, Ordering::Relaxed);
+        tpp(&self.responder, TPPS + 1, serial)
     }
 
     /// Gives all requests of the traffic a fault while it is watched.
