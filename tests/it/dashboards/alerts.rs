@@ -1,7 +1,8 @@
 //! Each alert has a severity, a summary, a runbook and cases of promtool, which `systems::prometheus` runs.
 
 use super::{
-    Rule, TESTS_OF_ALERTS, alerts, list, metrics_in, read, recorded, runbooks, text, yaml,
+    Rule, TESTS_OF_ALERTS, alerts, dashboard, list, metrics_in, queries, read, recorded, runbooks,
+    text, yaml,
 };
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -24,8 +25,10 @@ fn every_alert_has_a_severity_a_summary_a_runbook_and_tests() {
     let (mut fires, mut silent) = (BTreeSet::new(), BTreeSet::new());
     for test in tests_of_alerts() {
         for case in list(&test["alert_rule_test"]) {
-            assert!(case["exp_alerts"].is_null(), "{case}");
-            silent.insert(text(&case["alertname"]).to_owned());
+            // The others compare a summary.
+            if case["exp_alerts"].is_null() {
+                silent.insert(text(&case["alertname"]).to_owned());
+            }
         }
         for case in list(&test["promql_expr_test"]) {
             let expr = text(&case["expr"]);
@@ -75,6 +78,109 @@ fn every_alert_has_a_severity_a_summary_a_runbook_and_tests() {
             "{runbook}: {unknown:?}"
         );
     }
+}
+
+/// A summary is read while its alert is pending, so a time in it is that of a range, and not of `for`. One that asks Prometheus has a case.
+#[test]
+fn a_summary_states_what_its_expression_finds() {
+    let cases = tests_of_alerts();
+    let compared = cases.iter().flat_map(|case| list(&case["alert_rule_test"]));
+    let compared: BTreeSet<_> = compared
+        .filter(|case| !case["exp_alerts"].is_null())
+        .map(|case| text(&case["alertname"]).to_owned())
+        .collect();
+    for alert in alerts() {
+        let words = alert.summary.split(|c: char| !c.is_alphabetic());
+        let is_time = |word: &str| ["minute", "hour", "day"].contains(&word.trim_end_matches('s'));
+        let has_time = words.into_iter().any(is_time);
+        assert!(!has_time || alert.expr.contains('['), "{}", alert.name);
+        let asks = alert.summary.contains("| query");
+        assert!(!asks || compared.contains(&alert.name), "{}", alert.name);
+    }
+}
+
+/// A number turns orange or red where its alert begins. Compared are the parts of alerts that compare the same metrics with a number, but for
+/// those of fewer series than the panel's.
+#[test]
+fn panels_have_the_thresholds_of_alerts() {
+    let parts: Vec<_> = alerts().iter().flat_map(thresholds).collect();
+    let mut compared = BTreeSet::new();
+    for query in queries() {
+        let panel = list(&dashboard(query.dashboard)["panels"]);
+        let panel = panel
+            .into_iter()
+            .find(|panel| {
+                query
+                    .place
+                    .starts_with(&format!("{}: {} ", query.dashboard, text(&panel["title"])))
+            })
+            .unwrap();
+        let defaults = &panel["fieldConfig"]["defaults"];
+        let steps = list(&defaults["thresholds"]["steps"]);
+        let limits: Vec<_> = steps
+            .iter()
+            .filter_map(|step| step["value"].as_f64())
+            .collect();
+        if limits.is_empty() || defaults["unit"] == "bool_yes_no" {
+            continue;
+        }
+        for part in &parts {
+            let is_same = part.metrics == metrics_in(&query.expr);
+            if !is_same
+                || part
+                    .selected
+                    .iter()
+                    .any(|label| !query.expr.contains(label))
+            {
+                continue;
+            }
+            let bound = match query.expr.starts_with("1 - ") {
+                true => 1.0 - part.bound,
+                false => part.bound.abs(),
+            };
+            let is_limit = limits.iter().any(|limit| (limit - bound).abs() < 1e-9);
+            assert!(
+                is_limit,
+                "{}: {bound} of {} is none of {limits:?}",
+                query.place, part.alert
+            );
+            compared.insert(query.place.clone());
+        }
+    }
+    assert!(compared.len() > 8, "{compared:?}");
+}
+
+/// A part of an alert's expression that compares with a number.
+struct Threshold {
+    alert: String,
+    metrics: BTreeSet<String>,
+    /// The labels that it compares with a value.
+    selected: Vec<String>,
+    bound: f64,
+}
+
+fn thresholds(alert: &Rule) -> Vec<Threshold> {
+    let expr = alert.expr.split_whitespace().collect::<Vec<_>>().join(" ");
+    let joined = [" unless ", " or "]
+        .iter()
+        .fold(expr, |expr, word| expr.replace(word, " and "));
+    let parts = joined.split(" and ").filter_map(|part| {
+        let sign = part.rfind(['<', '>']).or_else(|| part.rfind("=="))?;
+        let (left, right) = part.split_at(sign);
+        let factors = right.trim_start_matches(['<', '>', '=']).split('*');
+        let factors: Result<Vec<f64>, _> = factors.map(|factor| factor.trim().parse()).collect();
+        let bound: f64 = factors.ok()?.iter().product();
+        let labels = left.split(['{', '}', ',']).map(str::trim);
+        let is_one = |label: &&str| label.contains("=\"") && !label.contains("!=");
+        // 0 is a sign or a fault, and no threshold.
+        (bound != 0.0).then(|| Threshold {
+            alert: alert.name.clone(),
+            metrics: metrics_in(left),
+            selected: labels.filter(is_one).map(str::to_owned).collect(),
+            bound,
+        })
+    });
+    parts.collect()
 }
 
 /// The alert that a case says fires.

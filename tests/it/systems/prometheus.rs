@@ -273,6 +273,7 @@ fn every_command_of_the_runbooks_runs(
             );
             shell.env("TOKEN", "none");
             shell.env("READINESS", readiness.unwrap_or("none"));
+            shell.env("OPERATE", "none");
             shell.env("CORE", stage.gate.upstream().address().to_string());
             shell.env("TPP", stage.tpps[2].id().unwrap());
             for (name, file) in [

@@ -235,6 +235,36 @@ pub(super) const FAULTS: &[Fault] = &[
         },
     },
     Fault {
+        name: "a flood of unsigned requests",
+        series: r#"rate(portvakt_refusals_total{reason="signature-missing"}[4s]) > 20"#,
+        alerts: &["PortvaktFloodOfRefused"],
+        turn: |stage, watch| {
+            let call = Call::plain().altered(|request| request.remove_header("Signature"));
+            let sealed = stage.gate.seal(&call);
+            meanwhile(stage, watch, |stage| {
+                let mut connection = stage.connect().unwrap();
+                for _ in 0..40 {
+                    let _ = connection.exchange(&sealed);
+                }
+            });
+        },
+    },
+    Fault {
+        name: "the register lacks a TPP",
+        series: r#"rate(portvakt_refusals_total{reason="tpp-not-registered"}[4s]) > 5"#,
+        alerts: &["PortvaktTppNotAuthorised"],
+        turn: |stage, watch| {
+            let tpp = stage.unregistered();
+            meanwhile(stage, watch, |stage| {
+                let mut connection = stage.connect().unwrap();
+                for _ in 0..10 {
+                    let call = Call::plain().by(&tpp);
+                    let _ = connection.exchange(&stage.gate.seal(&call));
+                }
+            });
+        },
+    },
+    Fault {
         name: "a TPP polls without the PSU",
         series: "sum by (tpp) (rate(portvakt_tpp_quota_exceeded_total[4s])) > 5",
         alerts: &["PortvaktQuotaSurge"],

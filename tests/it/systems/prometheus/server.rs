@@ -119,6 +119,10 @@ impl Prometheus {
     pub(super) fn active(&self) -> Vec<Active> {
         let answer = self.get("/api/v1/alerts");
         let alerts = answer["data"]["alerts"].as_array().unwrap();
+        for alert in alerts {
+            let summary = alert["annotations"]["summary"].as_str().unwrap();
+            assert!(!summary.contains("<error"), "{summary}");
+        }
         let mut active: Vec<_> = alerts
             .iter()
             .map(|alert| Active {
