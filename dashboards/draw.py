@@ -29,7 +29,7 @@ ROW = 0.3  # inches for a unit of height of Grafana's grid
 STEPS = 240  # points of a line
 MOST = 9  # entries of a legend, lines of a table
 FONT, LINE = 15, 0.26  # points of a value, inches of one below the other
-PALETTE = matplotlib.colormaps["tab10"].colors + matplotlib.colormaps["Dark2"].colors
+PALETTE = [tuple(shade * part for part in one) for shade in (1, 0.6) for one in matplotlib.colormaps["tab10"].colors]
 COLOURS = {"green": "#56a64b", "orange": "#f2933a", "red": "#d44a3a"}
 INK, PALE, PAPER = "#24292e", "#8b949e", "#f4f5f5"
 SIZES = {
@@ -204,7 +204,8 @@ def draw(dashboard, prometheus, path):
             spine.set_visible(False)
         drawn = {"timeseries": lines, "stat": stat, "table": table}[panel["type"]]
         if not drawn(axes, panel, prometheus, panel["fieldConfig"]["defaults"]["unit"]):
-            axes.text(0.5, 0.5, "No data", ha="center", fontsize=9, color=PALE, transform=axes.transAxes)
+            text = panel["fieldConfig"]["defaults"].get("noValue", "No data")
+            axes.text(0.5, 0.5, text, ha="center", fontsize=9, color=PALE, transform=axes.transAxes)
             empty.append(panel["title"])
     figure.savefig(path, dpi=80)
     plt.close(figure)

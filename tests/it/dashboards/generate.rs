@@ -48,6 +48,8 @@ struct Panel {
     max: Option<u64>,
     /// Where a number of the panel, which is green, turns orange and red.
     limits: Option<[f64; 2]>,
+    /// What stands there where no series is left, if that is well.
+    empty: Option<String>,
     /// By legend.
     queries: Map<String, Value>,
 }
@@ -244,6 +246,9 @@ impl Panel {
         });
         if let Some(max) = self.max {
             defaults["max"] = max.into();
+        }
+        if let Some(empty) = &self.empty {
+            defaults["noValue"] = empty.as_str().into();
         }
         let options = match self.kind {
             Kind::Timeseries => {
