@@ -15,7 +15,8 @@
 #   and it would hide a change of 3 % in our code;
 # - an access line is counted on two threads: the request's, as the difference of a GET with an access log (to /dev/null) and an audit to
 #   one without, and the log's, which formats and writes it. Of an accepted GET the audit has no record. Together they must not cost more
-#   than 3 % of a GET with its verification;
+#   than 3 % of a GET with its verification. Spans are counted in the same way, with no collector that takes them: where one GET in a
+#   hundred has spans, they must not cost more than 1 % of all;
 # - refused requests are those of an unauthenticated caller, from the opened record to the metrics, with their verification:
 #   unsigned (no Signature), unknown-path (404), bad-signature (of a known certificate), new-spelling (the same, in a new spelling of
 #   the certificate) and unknown-certificate (one without a chain; this includes the machine's OpenSSL);
@@ -63,11 +64,11 @@ count() {
     awk -v rounds="$rounds" '/^totals:/ { printf "%d", $2 / rounds }' "$folder/$1"
 }
 
-# lines: the instructions of the log's thread for one line. It writes a line for each of the rounds, counted or not.
-lines() {
-    rounds=$(valgrind --tool=callgrind --separate-threads=yes --callgrind-out-file="$folder/thread" "$program" get-logged 2>"$folder/log")
-    thread=$(grep -l 'telemetry::access::Line' "$folder"/thread-* | grep -v -- '-01$')
-    awk -v lines=$((2 * rounds)) '/^totals:/ { printf "%d", $2 / lines }' "$thread"
+# thread NAME PART: the instructions of another thread, which runs this part of the code, for each of the rounds, counted or not.
+thread() {
+    rounds=$(valgrind --tool=callgrind --separate-threads=yes --callgrind-out-file="$folder/$1-thread" "$program" "$1" 2>"$folder/log")
+    own=$(grep -l "$2" "$folder/$1"-thread-* | grep -v -- '-01$')
+    awk -v rounds=$((2 * rounds)) '/^totals:/ { printf "%d", $2 / rounds }' "$own"
 }
 
 verify=$(count verify)
@@ -110,16 +111,23 @@ for kind in $refused; do
     judge "$kind" "$(printf %s "$costs" | sed -n "s/^$kind //p")"
 done
 own=$(($(count get-logged) - verify - get))
-line=$(lines)
+line=$(thread get-logged telemetry::access::Line)
 awk -v own="$own" -v line="$line" -v whole=$((get + verify)) -v limit=$limit 'BEGIN {
     share = (own + line) / whole * 100
     printf "access log and audit of a GET: %d on its thread, %d on the thread of the log, %.1f %% of it\n", own, line, share
     exit share > limit
 }' || failed=1
+own=$(($(count get-traced) - verify - get))
+spans=$(thread get-traced telemetry::traces::push)
+awk -v own="$own" -v spans="$spans" -v whole=$((get + verify)) 'BEGIN {
+    share = (own + spans) / whole
+    printf "spans of a GET: %d on its thread, %d on the thread that pushes; of one in a hundred GETs: %.2f %% of all\n", own, spans, share
+    exit share > 1
+}' || failed=1
 echo "with the verification, a GET is $((get + verify)) and a POST $((post + verify))"
 
 if [ $failed -ne 0 ]; then
-    echo "A request costs over $limit % more than what was committed, or its line in the access log over $limit % of it. Find out why: callgrind_annotate shows where." >&2
+    echo "A request costs over $limit % more than what was committed, its line in the access log over $limit % of it, or its spans over 1 %. Find out why: callgrind_annotate shows where." >&2
     echo "If it must be so: .ci/instructions.sh --bless, and say in the commit what it buys." >&2
     exit 1
 fi

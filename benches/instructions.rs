@@ -1,7 +1,7 @@
 //! Serves one request several times for an instruction counter: `.ci/instructions.sh` runs this program under callgrind.
 //!
-//! `instructions get|get-logged|post|verify` serves the GET, without an access log and an audit or with both, serves the POST, or verifies
-//! the signature of the GET, [`ROUNDS`] times within [`counted`], which callgrind finds by its name. The name of a kind of refused request,
+//! `instructions get|get-logged|get-traced|post|verify` serves the GET, without an access log and an audit, with both, or with spans for
+//! every request, serves the POST, or verifies the signature of the GET, [`ROUNDS`] times within [`counted`], which callgrind finds by its name. The name of a kind of refused request,
 //! or of another door, does that as often. `instructions key 4096` prints a key: an RSA key of a name with `-rsa…` is made by such a process
 //! of its own, because callgrind does not follow it. Setup and teardown are not counted. Beforehand, as many rounds are not counted; their
 //! lines are in the access log too. Without callgrind, the median of the times on standard error is of use.
@@ -42,14 +42,14 @@ fn main() {
         return measure(&work, |_| {});
     }
     let [get, post] = warm::requests_with(key);
-    let get = if asked == "get-logged" {
-        get.logged()
-    } else {
-        get
+    let get = match asked.as_str() {
+        "get-logged" => get.logged(),
+        "get-traced" => get.traced(),
+        _ => get,
     };
     let stranger = warm::Stranger::of(&get, &asked, 2 * ROUNDS);
     let work: Box<dyn Fn() -> Option<Box<Admitted>> + '_> = match asked.as_str() {
-        "get" | "get-logged" => Box::new(|| get.serve()),
+        "get" | "get-logged" | "get-traced" => Box::new(|| get.serve()),
         "post" => Box::new(|| post.serve()),
         "verify" => Box::new(|| {
             get.verify();
@@ -65,6 +65,7 @@ fn main() {
         },
     };
     measure(work.as_ref(), |admitted| get.give_back(admitted.as_deref()));
+    get.flush();
 }
 
 /// An RSA key with so many bits.

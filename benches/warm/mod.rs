@@ -32,7 +32,7 @@ use portvakt::{
     },
     audit::Audit,
     clock::{Clock, Timestamp},
-    config::{AuditSettings, LogOutput},
+    config::{AuditSettings, LogOutput, TraceSettings},
     gateway::upstream_head,
     interface::{
         TppId,
@@ -46,7 +46,7 @@ use portvakt::{
     },
     telemetry::{
         AccessLog, CoreEndpoint, CoreTook, Finished, Handles, HttpFacts, HttpVersion, Telemetry,
-        TlsVersion,
+        TlsVersion, Traces,
     },
     tools::tpp::{SignOptions, SignedRequest, TppIdentity, Unsigned, sign},
     trust::{Anchors, Certificate, CertificateSlot, Trust},
@@ -175,7 +175,19 @@ impl Warm {
         let access = AccessLog::open(output, NonZeroU32::MIN).unwrap();
         let audit = AuditSettings::new(self.folder.path().join("audit"));
         let audit = Audit::open(&audit, &self.clock).unwrap();
-        let telemetry = Telemetry::new(Some(access)).with_audit(audit);
+        self.with(Telemetry::new(Some(access)).with_audit(audit))
+    }
+
+    /// The same request with spans, of which no collector takes any.
+    pub(crate) fn traced(self) -> Self {
+        let traces = Traces::open(TraceSettings {
+            endpoint: "http://127.0.0.1:9/v1/traces".parse().unwrap(),
+            ratio: "1".parse().unwrap(),
+        });
+        self.with(Telemetry::new(None).with_traces(Some(traces.unwrap())))
+    }
+
+    fn with(self, telemetry: Telemetry) -> Self {
         Self {
             handles: telemetry.handles(&self.snapshot.catalogue),
             telemetry,
@@ -183,7 +195,7 @@ impl Warm {
         }
     }
 
-    /// Waits until all lines are written.
+    /// Waits until all lines are written, and all spans pushed.
     pub(crate) fn flush(&self) {
         assert!(self.telemetry.flush(Duration::from_secs(60)));
     }

@@ -62,6 +62,7 @@ mod signing;
 mod state;
 mod state_folder;
 mod ticket_keys;
+mod traces;
 mod trust;
 mod upstreams;
 
@@ -86,6 +87,7 @@ pub use settings::{Fixed, ReadFiles, Reloadable, Settings, Shown};
 pub use show::show;
 pub use shutdown::Shutdown;
 pub use ticket_keys::{TICKET_KEY_ID, TicketKeys};
+pub use traces::{NoRatio, NoTraceEndpoint, Ratio, TraceEndpoint, TraceSettings};
 pub use trust::TrustFiles;
 pub use upstreams::{
     ActiveCheck, Ejection, UpstreamEndpoint, UpstreamGroup, UpstreamNetworks, UpstreamTls,

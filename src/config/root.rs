@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::endpoints::Listener;
 use super::fault::FilePosition;
 use super::inspection::Inspection;
+use super::revocation::RevocationSection;
 use super::section::Section;
 use super::server_certificates::ServerCertificates;
 use super::settings::{Fixed, ReadFiles, Reloadable, Settings};
@@ -16,7 +17,7 @@ use super::upstreams::WrittenUpstreams;
 use super::value::Value;
 use super::{
     audit, control, endpoints, limits, log, operations, policy, registers, revocation, sca,
-    signing, state, trust,
+    signing, state, traces, trust,
 };
 use crate::admission::{Policy, Rates, Snapshot};
 use crate::interface::operations::{Catalogue, Environment};
@@ -54,18 +55,17 @@ pub(super) fn read(
         operations::read_catalogue(&mut root, policy.environment, inspection, base);
     let state = state::read(&mut root, base, policy.environment);
     let registers = registers::read(&mut root, policy.environment, inspection, base);
-    let written =
-        revocation::RevocationSection::read(&mut root, policy.environment, base, &state.file);
+    let written = RevocationSection::read(&mut root, policy.environment, base, &state.file);
     let assertion = signing::assertion(&mut root, base);
     let response_signing = signing::response_signing(&mut root, base);
     let shutdown = Shutdown::read(&mut root, upstreams.as_ref().map(WrittenUpstreams::longest));
     let log = log::read(&mut root, base);
+    let traces = traces::read(&mut root);
     let audit = audit::read(&mut root, policy.environment, base, &state.file);
     let watch = watch(root.optional_section("reload"));
     let root_place = root.place_of("revocation");
     root.finish();
-    let (files, trust) = trust?;
-    let catalogue = catalogue?;
+    let ((files, trust), catalogue) = (trust?, catalogue?);
     let revocation = checked(written, &mut policy, &catalogue, inspection, root_place);
     let upstreams = upstreams.map(|upstreams| upstreams.checked(&catalogue, inspection));
     let (control, access) = control?;
@@ -79,6 +79,7 @@ pub(super) fn read(
             state,
             shutdown,
             log,
+            traces,
             audit,
             watch,
         },
@@ -119,7 +120,7 @@ const fn take_sca(policy: &mut Policy, sca: Option<&ScaSettings>) {
 
 /// The revocation checker. The policy gets the behaviour if a status is unknown.
 fn checked(
-    mut written: revocation::RevocationSection,
+    mut written: RevocationSection,
     policy: &mut Policy,
     catalogue: &Catalogue,
     inspection: &Inspection,

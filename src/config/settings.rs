@@ -15,6 +15,7 @@ use super::log::Log;
 use super::server_certificates::ServerCertificates;
 use super::shutdown::Shutdown;
 use super::ticket_keys::TicketKeys;
+use super::traces::TraceSettings;
 use super::trust::TrustFiles;
 use super::upstreams::Upstreams;
 use super::warning::Warning;
@@ -58,6 +59,8 @@ pub struct Fixed {
     pub shutdown: Shutdown,
     /// The access log and the log level.
     pub log: Log,
+    /// The traces; `None`, the default: no spans are made.
+    pub traces: Option<TraceSettings>,
     /// The audit; `None` if it is off, the default in the sandbox.
     pub audit: Option<AuditSettings>,
     /// The interval of checks for changed files (CRT-8); `None` if they are off. Default 5 s.
@@ -138,6 +141,7 @@ impl Fixed {
             state,
             shutdown,
             log,
+            traces,
             audit,
             watch,
         } = self;
@@ -186,6 +190,7 @@ impl Fixed {
             ),
             ("shutdown", *shutdown == other.shutdown),
             ("log", *log == other.log),
+            ("traces", *traces == other.traces),
             ("audit", *audit == other.audit),
             ("reload", *watch == other.watch),
         ];

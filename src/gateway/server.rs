@@ -23,7 +23,7 @@ use crate::{
     sca::{Links, ScaSettings},
     signing::{AssertionSettings, AssertionSigner},
     state::StateStore,
-    telemetry::{AccessLog, LAST_WITHIN, Telemetry, UpgradeResult, WrittenFolders},
+    telemetry::{AccessLog, LAST_WITHIN, Telemetry, Traces, UpgradeResult, WrittenFolders},
     upstreams::{Upkeep, Upstreams},
 };
 use pingora::{
@@ -283,6 +283,8 @@ fn telemetry(
         .access
         .then(|| AccessLog::open(log.access_output.clone(), log.sample));
     let access = access.transpose().map_err(StartFault::AccessLog)?;
+    let traces = fixed.traces.clone().map(Traces::open).transpose();
+    let traces = traces.map_err(StartFault::Traces)?;
     let audit = match &fixed.audit {
         Some(settings) => Audit::open(settings, clock).map_err(StartFault::Audit)?,
         None => Audit::default(),
@@ -292,7 +294,7 @@ fn telemetry(
         .with("version", env!("CARGO_PKG_VERSION"))
         .with_some("configuration", source.and_then(reload::file_hash));
     audit.record(started);
-    let telemetry = Telemetry::new(access).with_audit(audit);
+    let telemetry = Telemetry::new(access).with_audit(audit).with_traces(traces);
     Ok(telemetry.with_folders(folders))
 }
 

@@ -2,8 +2,12 @@
 
 use super::descriptors::DescriptorFault;
 use crate::{
-    audit::AuditFault, config::ControlAddress, sca::KeyFault, signing::AssertionKeyFault,
-    state::OpenFault, telemetry::LogFault,
+    audit::AuditFault,
+    config::ControlAddress,
+    sca::KeyFault,
+    signing::AssertionKeyFault,
+    state::OpenFault,
+    telemetry::{LogFault, TraceFault},
 };
 use std::{
     fmt,
@@ -47,6 +51,9 @@ pub enum StartFault {
     /// The file of the access log cannot be opened.
     #[error("log.access_file: {0}")]
     AccessLog(LogFault),
+    /// The traces cannot be pushed.
+    #[error("traces: {0}")]
+    Traces(TraceFault),
     /// The file of the events cannot be opened.
     #[error("log.events_file: {0}")]
     EventLog(LogFault),

@@ -1,4 +1,4 @@
-//! Metrics of the logs and of the audit, read at a scrape.
+//! Metrics of the logs, of the traces and of the audit, read at a scrape.
 
 use super::{
     labels::Lines,
@@ -9,8 +9,9 @@ use super::{
 };
 use crate::audit::AuditCounts;
 
-/// Adds the numbers of lines of both logs, and of records of the audit.
-pub(super) fn add(access: LineCounts, events: LineCounts, audit: AuditCounts, to: &mut Families) {
+/// Adds the numbers of lines of both logs, of spans, and of records of the audit.
+pub(super) fn add([access, events, spans]: [LineCounts; 3], audit: AuditCounts, to: &mut Families) {
+    add_stream(&table::TRACE_SPANS, spans, to);
     add_stream(&table::ACCESS_LINES, access, to);
     add_stream(&table::EVENT_LINES, events, to);
     let AuditCounts {

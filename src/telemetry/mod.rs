@@ -58,8 +58,11 @@ mod event_log;
 mod left_out;
 mod log_level;
 mod object;
+mod outputs;
 mod sink;
 mod stream;
+// Spans of requests, pushed to a collector.
+mod traces;
 // The comparison of lines with docs/logs.md.
 #[cfg(test)]
 pub(crate) mod schema;
@@ -76,6 +79,7 @@ pub use sink::{LogFault, try_log};
 pub use stream::LAST_WITHIN;
 pub use subject::Subject;
 pub use top::{Count, MINUTES, TopCounts, keyed};
+pub use traces::{TraceFault, Traces};
 pub use upstreams::{CoreEndpoint, EndpointFacts};
 pub use values::{
     AddressAction, AddressPlace, BindingSource, CutCause, Degradation, FailureKind, FolderUse,
@@ -94,6 +98,7 @@ use connections::Connections;
 use edge::EdgeMetrics;
 use events::EventMetrics;
 use notices::Notices;
+use outputs::Outputs;
 use registry::Registrar;
 use reload::ReloadMetrics;
 use requests::RequestMetrics;
@@ -110,7 +115,7 @@ pub struct Telemetry {
     events: EventMetrics,
     reload: ReloadMetrics,
     since: Timestamp,
-    access: Option<AccessLog>,
+    outputs: Outputs,
     audit: Audit,
     refusals: RefusalRecords,
     /// The events that callers cause, and the lines without a request of theirs.
@@ -140,7 +145,10 @@ impl Telemetry {
             requests: RequestMetrics::new(&registrar),
             edge: EdgeMetrics::new(&registrar),
             reload: ReloadMetrics::new(&registrar, since),
-            access,
+            outputs: Outputs {
+                access,
+                traces: None,
+            },
             audit: Audit::default(),
             refusals: RefusalRecords::default(),
             notices: Notices::default(),
@@ -158,6 +166,13 @@ impl Telemetry {
     #[must_use]
     pub fn with_audit(mut self, audit: Audit) -> Self {
         self.audit = audit;
+        self
+    }
+
+    /// Pushes the spans of requests to a collector.
+    #[must_use]
+    pub fn with_traces(mut self, traces: Option<Traces>) -> Self {
+        self.outputs.traces = traces;
         self
     }
 
@@ -201,9 +216,7 @@ impl Telemetry {
         if self.audit.is_on() {
             self.refusals.record(&finished, &self.audit);
         }
-        if let Some(access) = &self.access {
-            access.write(&finished);
-        }
+        self.outputs.write(&finished);
         // Whoever sees no request in flight sees everything that was counted of it.
         self.requests.in_flight.dec();
     }
@@ -232,21 +245,17 @@ impl Telemetry {
         for due in event_log::say_left_out(self.notices.due(is_end), is_end) {
             self.notices.put_back(due);
         }
-        if let Some(access) = &self.access {
-            let at = Clock::System.log_time();
-            for due in access.say_left_out(self.lines.due(is_end), is_end, at) {
-                self.lines.put_back(due);
-            }
+        let (at, due) = (Clock::System.log_time(), self.lines.due(is_end));
+        for due in self.outputs.say_left_out(due, is_end, at) {
+            self.lines.put_back(due);
         }
     }
 
     /// Opens the files of the logs by their names again, after a tool has moved them. Waits for each writer, at most [`LAST_WITHIN`].
     /// Returns the logs that were not opened, with the reason.
     pub fn reopen_logs(&self) -> Vec<(&'static str, String)> {
-        let access = self.access.as_ref();
-        let access = access.map_or(Ok(()), |access| access.reopen(LAST_WITHIN));
         let events = event_log::reopen(LAST_WITHIN);
-        let all = [("access log", access), ("event log", events)];
+        let all = [("access log", self.outputs.reopen()), ("event log", events)];
         all.into_iter()
             .filter_map(|(log, reopened)| Some((log, reopened.err()?)))
             .collect()
@@ -254,15 +263,13 @@ impl Telemetry {
 
     /// Why the last lines of the access log, and of the log of events, could not be written.
     pub fn log_faults(&self) -> [Option<String>; 2] {
-        let access = self.access.as_ref().and_then(AccessLog::fault);
-        [access, event_log::fault()]
+        [self.outputs.fault(), event_log::fault()]
     }
 
-    /// Flushes the audit, and then the access log, each `within` this time. False on a timeout.
+    /// Flushes the audit, and then the access log with the traces, each `within` this time. False on a timeout of the audit or the log.
     pub fn flush(&self, within: Duration) -> bool {
         let is_audited = self.audit.flush(within);
-        let access = self.access.as_ref();
-        access.is_none_or(|access| access.flush(within)) && is_audited
+        self.outputs.flush(within) && is_audited
     }
 
     /// Counts a request that the HTTP layer refused by itself, and that gets no line (ERR-8).
@@ -371,10 +378,9 @@ impl Telemetry {
         } = scrape;
         let mut families = self.registrar.gather();
         self.events.add(configuration.sca_links, &mut families);
-        let access = self.access.as_ref().map(AccessLog::counts);
+        let [access, spans] = self.outputs.counts();
         logs::add(
-            access.unwrap_or_default(),
-            event_log::counts(),
+            [access, event_log::counts(), spans],
             self.audit.counts(),
             &mut families,
         );

@@ -257,6 +257,8 @@ metrics! {
             "Lines of the access log: written, dropped because the log could not keep up, or failed because its destination refused them.";
         EVENT_LINES = Counter "portvakt_event_lines_total" [Lines]
             "Lines of the log of events: written, dropped because the log could not keep up, or failed because its destination refused them.";
+        TRACE_SPANS = Counter "portvakt_trace_spans_total" [Lines]
+            "Spans of requests: written to the collector, dropped because the queue was full, or failed because the collector did not take them.";
         UPGRADES = Counter "portvakt_upgrades_total" [Upgrade]
             "Upgrades at SIGUSR2: that this process took the sockets over, or that its successor did not start.";
         AUDIT_RECORDS = Counter "portvakt_audit_records_total" [Lines]

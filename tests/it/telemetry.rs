@@ -2,6 +2,8 @@
 
 /// Each metric, and the event that moves it.
 mod metrics;
+/// Spans, and the collector that gets them.
+mod traces;
 
 use crate::harness::{
     Call, Connection, Gate, LIMIT, Protocol, accepted, ended, eventually, signal_to, world,

@@ -62,6 +62,10 @@ fn changes() -> Vec<(&'static str, String)> {
         ),
         ("shutdown", more("shutdown: {lame_duck: 7s}")),
         ("log", more("log: {level: debug}")),
+        (
+            "traces",
+            more("traces: {endpoint: 'http://127.0.0.1:4318/v1/traces'}"),
+        ),
         ("audit", more("audit: {write: on}")),
         ("reload", more("reload: {watch: off}")),
     ]
@@ -99,6 +103,7 @@ fn every_fixed_setting_is_covered() {
         state: _,
         response_signing: _,
         log: _,
+        traces: _,
         shutdown: _,
         audit: _,
         watch: _,
@@ -131,5 +136,5 @@ fn every_fixed_setting_is_covered() {
         overload_delay: _,
     } = limits;
     // `client_address` needs `trusted_proxies`, and has a test of its own.
-    assert_eq!(changes().len(), 7 + 10 + 13);
+    assert_eq!(changes().len(), 8 + 10 + 13);
 }

@@ -59,6 +59,29 @@ impl TraceContext {
         }
     }
 
+    /// The trace; never zero.
+    pub const fn trace(&self) -> u128 {
+        self.trace
+    }
+
+    /// The span of this request; never zero.
+    pub const fn span(&self) -> u64 {
+        self.span
+    }
+
+    /// The span that caused the request, if a trusted system named it.
+    pub const fn parent(&self) -> Option<u64> {
+        self.parent
+    }
+
+    /// Whether the trusted system that sent the trace records it; `None` if the trace begins here.
+    pub const fn is_sampled_by_parent(&self) -> Option<bool> {
+        match self.parent {
+            Some(_) => Some(self.flags & RECORDED != 0),
+            None => None,
+        }
+    }
+
     /// The trace, in 32 hexadecimal digits.
     pub fn trace_id(&self) -> HexadecimalId {
         HexadecimalId::of(self.trace.to_be_bytes())
@@ -160,6 +183,9 @@ mod tests {
             context.traceparent().unwrap(),
             "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000abc-00"
         );
+        assert_eq!(context.is_sampled_by_parent(), Some(false));
+        let sampled = TraceContext::new(parse(&written.replace("b7-00", "b7-01")), 7, 0xabc);
+        assert_eq!(sampled.is_sampled_by_parent(), Some(true));
         let later = format!("01{}-more", &written[2..]);
         assert_eq!(parse(&later), parse(written));
     }
@@ -177,6 +203,7 @@ mod tests {
     fn a_trace_begins() {
         let context = TraceContext::new(None, u128::MAX - 1, 0);
         assert!(context.parent_id().is_none());
+        assert_eq!(context.is_sampled_by_parent(), None);
         assert_eq!(context.span_id().to_string(), "0000000000000001");
         assert_eq!(
             context.trace_id().to_string(),

@@ -33,6 +33,8 @@ mod schemathesis;
 mod sslyze;
 /// TLS as testssl.sh sees it.
 mod testssl;
+/// Spans, read by the messages that OpenTelemetry publishes.
+mod traces;
 /// Endpoints that fail, and TLS to cores.
 mod upstreams;
 
