@@ -12,7 +12,15 @@ use std::{
 };
 
 /// The places that a value can reach, as the table names them.
-const PLACES: [&str; 6] = ["state", "assertion", "audit", "log", "label", "token"];
+const PLACES: [&str; 7] = [
+    "state",
+    "assertion",
+    "audit",
+    "log",
+    "span",
+    "label",
+    "token",
+];
 
 /// The headers of the table, in lower case, each with the places of its row.
 fn table() -> BTreeMap<String, BTreeSet<&'static str>> {
