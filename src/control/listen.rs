@@ -11,7 +11,7 @@ use super::{
 use crate::{
     config::ControlTls,
     in_use::Current,
-    telemetry::{Subject, Telemetry},
+    telemetry::{CallerEvent, Subject, Telemetry},
 };
 use axum::{
     Extension, Router,
@@ -194,10 +194,26 @@ struct Handshakes {
 }
 
 impl Handshakes {
-    fn has_event(&self) -> bool {
+    fn failed(&self, error: Option<&io::Error>) {
         let subject = Subject::network(self.caller);
-        self.telemetry
-            .has_event(Level::WARN, "control-handshake", subject)
+        let event =
+            self.telemetry
+                .caller_event(Level::WARN, "control-handshake", subject, self.caller);
+        let Some(CallerEvent { network }) = event else {
+            return;
+        };
+        let network = network.as_deref();
+        match error {
+            Some(error) => {
+                tracing::warn!(%error, network, "a caller of the control listener was refused by TLS");
+            }
+            None => {
+                tracing::warn!(
+                    network,
+                    "a caller of the control listener did not finish its TLS handshake"
+                );
+            }
+        }
     }
 }
 
@@ -249,13 +265,8 @@ async fn serve_connection<S>(
             let names = ClientNames::shown(stream.get_ref().1.peer_certificates());
             exchange(stream, routes.layer(Extension(names)), shutdown).await
         }
-        Ok(Err(error)) if handshakes.has_event() => {
-            tracing::warn!(%error, "a caller of the control listener was refused by TLS");
-        }
-        Err(_) if handshakes.has_event() => {
-            tracing::warn!("a caller of the control listener did not finish its TLS handshake");
-        }
-        Ok(Err(_)) | Err(_) => {}
+        Ok(Err(error)) => handshakes.failed(Some(&error)),
+        Err(_) => handshakes.failed(None),
     }
 }
 

@@ -74,6 +74,7 @@ pub use event_log::{configured_level, flush_events, write_events};
 pub use facts::{ConfigurationFacts, CoreTook, Finished, HttpFacts, Scrape};
 pub use handles::Handles;
 pub use log_level::{OwnModule, raise_level, restore_level};
+pub use notices::CallerEvent;
 pub use process::COMMIT;
 pub use sink::{LogFault, try_log};
 pub use stream::LAST_WITHIN;
@@ -92,6 +93,7 @@ use crate::{
     clock::{Clock, Timestamp},
     expiring::Finding,
     interface::{Reason, operations::Catalogue},
+    network::Network,
 };
 use audited::RefusalRecords;
 use connections::Connections;
@@ -229,6 +231,19 @@ impl Telemetry {
     /// Whether an event of this level that the subject causes is written: of one cause few in a minute. Others are counted as left out.
     pub fn has_event(&self, level: Level, cause: &'static str, subject: Subject) -> bool {
         event_log::writes(level) && self.notices.take(cause, subject)
+    }
+
+    /// The same of an event that a caller causes below HTTP: it names the caller's network, keyed, as `GET /top` does.
+    pub fn caller_event(
+        &self,
+        level: Level,
+        cause: &'static str,
+        subject: Subject,
+        caller: Option<IpAddr>,
+    ) -> Option<CallerEvent> {
+        self.has_event(level, cause, subject).then(|| CallerEvent {
+            network: caller.map(Network::of_site).map(keyed),
+        })
     }
 
     /// The same of a line of the access log, of a refusal below HTTP.

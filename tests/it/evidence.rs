@@ -254,6 +254,33 @@ fn a_loud_network_hides_no_event_of_a_quiet_one() {
     assert!(gate.upstream().saw_nothing());
 }
 
+/// An event that a caller causes below HTTP names the caller's network as `GET /top` does.
+#[test]
+fn events_below_http_name_their_network() {
+    let (gate, program) = start();
+    let old = Tls {
+        only: Some(SslVersion::TLS1),
+        ..Tls::default()
+    };
+    assert!(Connection::from(LOUD, gate.address(), &old.connector(gate.world())).is_err());
+    flood(&gate, &Call::plain());
+    let top = gate.control("/top").json();
+    program.stop();
+    let events = lines(&gate, "gateway.events");
+    let networks = |message: &str| -> Vec<Value> {
+        let found = events.iter().filter(|line| line["message"] == message);
+        found
+            .map(|line| line["fields"]["network"].clone())
+            .collect()
+    };
+    let key = &top["networks"][0]["key"];
+    assert!(key.is_string(), "{top}");
+    // The test itself looked whether the gateway listens.
+    let shaken = networks("a TLS handshake failed");
+    assert!(!shaken.is_empty() && shaken.iter().all(|network| network == key));
+    assert_eq!(networks("a connection or a stream was ended"), [key.clone()]);
+}
+
 /// Refusals of the HTTP/2 library have lines without a request.
 //= FWD-8 accepted
 #[test]

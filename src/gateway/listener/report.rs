@@ -13,7 +13,7 @@ use crate::{
     clock::Clock,
     in_use::Current,
     interface::Reason,
-    telemetry::{CutCause, Finished, HttpFacts, Subject, Telemetry},
+    telemetry::{CallerEvent, CutCause, Finished, HttpFacts, Subject, Telemetry},
 };
 use std::{fmt, sync::Arc};
 use tracing::Level;
@@ -65,11 +65,13 @@ impl Reports {
 
     /// Reports what ends no request, or requests with lines of their own.
     fn ended(&self, cause: CutCause, client: Option<&ClientConnection>) {
-        if self
-            .telemetry
-            .has_event(Level::INFO, cause.name(), subject(client))
-        {
-            tracing::info!(cause = cause.name(), "a connection or a stream was ended");
+        let caller = client.map(ClientConnection::ip);
+        let event =
+            self.telemetry
+                .caller_event(Level::INFO, cause.name(), subject(client), caller);
+        if let Some(CallerEvent { network }) = event {
+            let (cause, network) = (cause.name(), network.as_deref());
+            tracing::info!(cause, network, "a connection or a stream was ended");
         }
     }
 
