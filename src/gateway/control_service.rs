@@ -1,6 +1,9 @@
 //! The control listener as a service of pingora's server. `control` contains its answers.
 
-use super::upgrade::{report_not_ready, report_ready};
+use super::{
+    upgrade::{report_not_ready, report_ready},
+    watchdog::{self, Pulse},
+};
 use crate::clock::Stopwatch;
 use crate::control::{Listener, Readiness, StopSignal};
 use async_trait::async_trait;
@@ -34,6 +37,8 @@ pub(super) struct ControlRun {
     pub(super) closing: StopSignal,
     /// Whether the public listener has begun to accept.
     pub(super) accepting: Arc<AtomicBool>,
+    /// What the public listener answers to the watchdog.
+    pub(super) pulse: Arc<Pulse>,
     /// Lets the public listener accept connections.
     pub(super) open: watch::Sender<bool>,
     /// The process that this one replaces.
@@ -83,8 +88,8 @@ impl ControlRun {
     }
 }
 
-/// Tells the service manager that the gateway serves, once the state and a required audit have been written.
-async fn announce(readiness: Readiness) {
+/// Tells the service manager that the gateway serves, once the state and a required audit have been written, and then its watchdog.
+async fn announce(readiness: Readiness, pulse: Arc<Pulse>) {
     while !readiness.is_proven() {
         sleep(LOOK).await;
     }
@@ -92,6 +97,7 @@ async fn announce(readiness: Readiness) {
     if let Err(error) = sd_notify::notify(&states) {
         tracing::warn!(%error, "the service manager cannot be told that the gateway serves");
     }
+    watchdog::keep_alive(&pulse).await;
 }
 
 #[async_trait]
@@ -119,7 +125,10 @@ impl BackgroundService for ControlService {
             _ = closing.wait_for(|closing| *closing) => return,
         }
         drop(closing);
-        let announcing = tokio::spawn(announce(run.listener.readiness(&run.stopping)));
+        let announcing = tokio::spawn(announce(
+            run.listener.readiness(&run.stopping),
+            Arc::clone(&run.pulse),
+        ));
         run.listener.run(run.stopping, run.closing).await;
         announcing.abort();
     }

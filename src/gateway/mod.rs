@@ -32,8 +32,9 @@ mod client_auth;
 mod tickets;
 mod tls;
 
-// The control listener, as a service of pingora's server.
+// The control listener, as a service of pingora's server, and what it tells the service manager.
 mod control_service;
+mod watchdog;
 
 // Overload: strangers are refused first.
 mod overload;

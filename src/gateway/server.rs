@@ -11,6 +11,7 @@ use super::{
     signals::Signals,
     sockets::{Inherited, OpenSockets},
     start_fault::StartFault,
+    watchdog::Pulse,
 };
 use crate::{
     admission::Snapshot,
@@ -166,7 +167,8 @@ pub(super) fn prepare(
     );
     let drain = Drain::new(Arc::clone(gate.underway()), &fixed, core);
     let accepting = Arc::new(AtomicBool::new(false));
-    let (socket, open) = closed(socket, &accepting);
+    let pulse = Arc::new(Pulse::default());
+    let (socket, open) = closed(socket, &accepting, &pulse);
     let (of_current, of_clock) = (Arc::clone(&current), clock.clone());
     let public = listen(socket, gate, &fixed.listener, of_current, of_clock)?;
     let (system, watch) = (fixed.system.clone(), fixed.watch);
@@ -195,6 +197,7 @@ pub(super) fn prepare(
         stopping: drain.stopping(),
         closing: drain.control(),
         accepting: Arc::clone(&accepting),
+        pulse,
         open,
         predecessor: inherited.predecessor,
     });
@@ -210,12 +213,17 @@ pub(super) fn prepare(
 }
 
 /// The public socket, which accepts nobody until the sender says so.
-fn closed(socket: TcpListener, accepting: &Arc<AtomicBool>) -> (PublicSocket, watch::Sender<bool>) {
+fn closed(
+    socket: TcpListener,
+    accepting: &Arc<AtomicBool>,
+    pulse: &Arc<Pulse>,
+) -> (PublicSocket, watch::Sender<bool>) {
     let (open, opened) = watch::channel(false);
     let socket = PublicSocket {
         socket,
         open: opened,
         accepting: Arc::clone(accepting),
+        pulse: Arc::clone(pulse),
     };
     (socket, open)
 }

@@ -103,6 +103,8 @@ impl Successor {
             .env("LISTEN_FDS", mappings.len().to_string())
             .env_remove("LISTEN_PID")
             .env_remove("LISTEN_FDNAMES")
+            // The watchdog is of the service's main process, which that one becomes.
+            .env_remove("WATCHDOG_PID")
             .fd_mappings(mappings)?;
         Ok(Self {
             child: program.spawn()?,

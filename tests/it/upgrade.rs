@@ -1,6 +1,7 @@
 //! SIGUSR2: a new process takes the listening sockets over, and no request fails. Sockets of systemd come the same way.
 
 pub(crate) mod load;
+mod watchdog;
 
 use crate::{
     disk::with_small_disk,

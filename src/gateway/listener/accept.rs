@@ -12,8 +12,9 @@ use super::{
 };
 use crate::{
     config::Proxies,
+    gateway::watchdog::Pulse,
     in_use::Current,
-    telemetry::{HandshakeOutcome, Stranger, Subject, Telemetry, TlsVersion},
+    telemetry::{CallerEvent, HandshakeOutcome, Stranger, Subject, Telemetry, TlsVersion},
     trust::ClientChain,
 };
 use async_trait::async_trait;
@@ -54,6 +55,7 @@ pub(in crate::gateway) struct PublicSocket {
     /// True as soon as connections may be accepted.
     pub(in crate::gateway) open: watch::Receiver<bool>,
     pub(in crate::gateway) accepting: Arc<AtomicBool>,
+    pub(in crate::gateway) pulse: Arc<Pulse>,
 }
 
 /// The public listener. The gateway is ready once it accepts connections.
@@ -68,6 +70,7 @@ pub(in crate::gateway) struct PublicListener<A> {
     current: Arc<Current>,
     open: watch::Receiver<bool>,
     accepting: Arc<AtomicBool>,
+    pulse: Arc<Pulse>,
 }
 
 impl<A: ServerApp + Send + Sync + 'static> PublicListener<A> {
@@ -95,6 +98,7 @@ impl<A: ServerApp + Send + Sync + 'static> PublicListener<A> {
             current,
             open: socket.open,
             accepting: socket.accepting,
+            pulse: socket.pulse,
         }
     }
 
@@ -203,6 +207,7 @@ impl<A: ServerApp + Send + Sync + 'static> Service for PublicListener<A> {
             tokio::select! {
                 biased;
                 _ = &mut stopped => break,
+                () = self.pulse.asked() => self.pulse.answer(),
                 () = self.accept(&bound, &given) => {}
                 () = &mut forgetting => {}
             }
@@ -303,9 +308,11 @@ impl<A: ServerApp + Send + Sync + 'static> Connecting<A> {
             }
             Ok(Err((outcome, error))) => {
                 telemetry.handshake(outcome, None);
-                let whose = Subject::network(client.map(|client| client.ip()));
-                if telemetry.has_event(Level::INFO, "handshake", whose) {
-                    tracing::info!(%error, "a TLS handshake failed");
+                let caller = client.map(|client| client.ip());
+                let whose = Subject::network(caller);
+                let event = telemetry.caller_event(Level::INFO, "handshake", whose, caller);
+                if let Some(CallerEvent { network }) = event {
+                    tracing::info!(%error, network = network.as_deref(), "a TLS handshake failed");
                 }
                 None
             }
