@@ -3,7 +3,7 @@
 //! Deliberately not here: collecting them, which an `Inspection` does.
 
 pub use super::position::FilePosition;
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 /// One fault of a configuration file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -83,13 +83,35 @@ impl std::error::Error for ConfigFaults {}
 /// The most characters of a faulty value or key that a fault repeats.
 const SHOWN_CHARS: usize = 60;
 
-/// Truncates a text that a fault repeats.
+/// The text that a fault repeats: the first characters, and no user, password and query of an address.
 pub(super) fn shortened(text: &str) -> String {
+    let text = without_secrets(text);
     let mut shown: String = text.chars().take(SHOWN_CHARS).collect();
     if shown.len() < text.len() {
         shown.push('…');
     }
     shown
+}
+
+/// An address without its user, password and query, which an operator may have written where no secret belongs.
+fn without_secrets(text: &str) -> Cow<'_, str> {
+    let (scheme, rest) = match text.split_once("://") {
+        Some((scheme, rest)) => (format!("{scheme}://"), rest),
+        None => (String::new(), text),
+    };
+    // A password that was not encoded may have any character, so all before the last "@" is left out.
+    let (user, host) = match rest.rsplit_once('@') {
+        Some((user, host)) if !scheme.is_empty() || user.contains(':') => ("…@", host),
+        _ => ("", rest),
+    };
+    let (host, query) = match host.split_once('?') {
+        Some((host, _)) if !scheme.is_empty() => (host, "?…"),
+        _ => (host, ""),
+    };
+    if user.is_empty() && query.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(format!("{scheme}{user}{host}{query}"))
 }
 
 /// The nearest candidate to `word`, if one is near enough: at most one edit in three letters.
@@ -163,6 +185,26 @@ mod tests {
             assert_eq!(nearest(word, known), expected, "{word}");
         }
         assert_eq!(nearest(&"a".repeat(10_000), known), None);
+    }
+
+    #[test]
+    fn an_address_is_repeated_without_secrets() {
+        for (text, shown) in [
+            ("https://u:p@host/path", "https://…@host/path"),
+            ("https://u:p@ss/w?o#rd@host:1/path", "https://…@host:1/path"),
+            ("https://token@host", "https://…@host"),
+            ("https://host/path?token=1", "https://host/path?…"),
+            ("u:p@host:1", "…@host:1"),
+            ("post@bank.example", "post@bank.example"),
+            ("https://host/path", "https://host/path"),
+            ("0.0.0.0:1", "0.0.0.0:1"),
+            ("what?", "what?"),
+            ("", ""),
+        ] {
+            assert_eq!(shortened(text), shown, "{text}");
+        }
+        let long = format!("https://user:{}@host", "p".repeat(100));
+        assert_eq!(shortened(&long), "https://…@host");
     }
 
     #[test]
