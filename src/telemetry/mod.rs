@@ -21,6 +21,7 @@ mod samples;
 mod facts;
 
 // Whose evidence it is, and the share of each.
+mod noise;
 mod notices;
 mod reserve;
 mod sampling;
@@ -74,7 +75,7 @@ pub use event_log::{configured_level, flush_events, write_events};
 pub use facts::{ConfigurationFacts, CoreTook, Finished, HttpFacts, Scrape};
 pub use handles::Handles;
 pub use log_level::{OwnModule, raise_level, restore_level};
-pub use notices::CallerEvent;
+pub use noise::CallerEvent;
 pub use process::COMMIT;
 pub use sink::{LogFault, try_log};
 pub use stream::LAST_WITHIN;
@@ -93,7 +94,6 @@ use crate::{
     clock::{Clock, Timestamp},
     expiring::Finding,
     interface::{Reason, operations::Catalogue},
-    network::Network,
 };
 use audited::RefusalRecords;
 use connections::Connections;
@@ -106,7 +106,6 @@ use reload::ReloadMetrics;
 use requests::RequestMetrics;
 use std::{net::IpAddr, time::Duration};
 use top::Top;
-use tracing::Level;
 
 /// Metrics and access log of one gateway.
 #[derive(Debug)]
@@ -226,44 +225,6 @@ impl Telemetry {
     /// Records a refused call of the control listener in the audit, a bounded number in each second.
     pub fn refused_call(&self, caller: Option<IpAddr>, event: impl FnOnce() -> AuditEvent) {
         self.refusals.record_call(&self.audit, caller, event);
-    }
-
-    /// Whether an event of this level that the subject causes is written: of one cause few in a minute. Others are counted as left out.
-    pub fn has_event(&self, level: Level, cause: &'static str, subject: Subject) -> bool {
-        event_log::writes(level) && self.notices.take(cause, subject)
-    }
-
-    /// The same of an event that a caller causes below HTTP: it names the caller's network, keyed, as `GET /top` does.
-    pub fn caller_event(
-        &self,
-        level: Level,
-        cause: &'static str,
-        subject: Subject,
-        caller: Option<IpAddr>,
-    ) -> Option<CallerEvent> {
-        self.has_event(level, cause, subject).then(|| CallerEvent {
-            network: caller.map(Network::of_site).map(keyed),
-        })
-    }
-
-    /// The same of a line of the access log, of a refusal below HTTP.
-    pub fn has_line(&self, cause: &'static str, subject: Subject) -> bool {
-        self.lines.take(cause, subject)
-    }
-
-    /// Says in the audit and in both logs what was left out, of the subjects for which a minute has passed; of all at the end of the process
-    /// (FWD-8). Call this regularly, outside the request path.
-    pub fn say_left_out(&self, is_end: bool) {
-        if self.audit.is_on() {
-            self.refusals.record_left_out(&self.audit, is_end);
-        }
-        for due in event_log::say_left_out(self.notices.due(is_end), is_end) {
-            self.notices.put_back(due);
-        }
-        let (at, due) = (Clock::System.log_time(), self.lines.due(is_end));
-        for due in self.outputs.say_left_out(due, is_end, at) {
-            self.lines.put_back(due);
-        }
     }
 
     /// Opens the files of the logs by their names again, after a tool has moved them. Waits for each writer, at most [`LAST_WITHIN`].
