@@ -111,7 +111,8 @@ impl fmt::Display for Ratio {
 pub(super) fn read(root: &mut Section<'_>) -> Option<TraceSettings> {
     let mut section = root.optional_section("traces")?;
     let endpoint = section.optional("endpoint").and_then(|value| {
-        let expected = "the URL of a collector, such as https://collector.example.com:4318/v1/traces";
+        let expected =
+            "the URL of a collector, such as https://collector.example.com:4318/v1/traces";
         let endpoint: TraceEndpoint = value.parse(expected)?;
         if endpoint.is_exposed() {
             value.warn("spans go in clear, and the host is no private address: use https");

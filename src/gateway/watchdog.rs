@@ -36,7 +36,10 @@ impl Pulse {
 /// service manager has no watchdog for this process.
 pub(super) async fn keep_alive(pulse: &Pulse) {
     if let Some(period) = sd_notify::watchdog_enabled() {
-        keep_telling(pulse, period, || sd_notify::notify(&[NotifyState::Watchdog])).await;
+        keep_telling(pulse, period, || {
+            sd_notify::notify(&[NotifyState::Watchdog])
+        })
+        .await;
     }
 }
 

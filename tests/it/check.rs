@@ -701,6 +701,7 @@ fn check_and_serve_agree_on_every_configuration() {
         }
         let mut blessed = String::new();
         for (case, (found, disagreement)) in cases.iter().zip(run_all(&cases, run)) {
+            assert!(!found.contains(":secret"), "{}: {found}", case.name);
             faults.extend(disagreement.map(|shown| format!("{file} {shown}")));
             let gap = if case.given.is_empty() { "" } else { "\n" };
             blessed.push_str(&format!(

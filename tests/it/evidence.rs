@@ -278,7 +278,10 @@ fn events_below_http_name_their_network() {
     // The test itself looked whether the gateway listens.
     let shaken = networks("a TLS handshake failed");
     assert!(!shaken.is_empty() && shaken.iter().all(|network| network == key));
-    assert_eq!(networks("a connection or a stream was ended"), [key.clone()]);
+    assert_eq!(
+        networks("a connection or a stream was ended"),
+        [key.clone()]
+    );
 }
 
 /// Refusals of the HTTP/2 library have lines without a request.

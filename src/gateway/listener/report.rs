@@ -66,9 +66,9 @@ impl Reports {
     /// Reports what ends no request, or requests with lines of their own.
     fn ended(&self, cause: CutCause, client: Option<&ClientConnection>) {
         let caller = client.map(ClientConnection::ip);
-        let event =
-            self.telemetry
-                .caller_event(Level::INFO, cause.name(), subject(client), caller);
+        let event = self
+            .telemetry
+            .caller_event(Level::INFO, cause.name(), subject(client), caller);
         if let Some(CallerEvent { network }) = event {
             let (cause, network) = (cause.name(), network.as_deref());
             tracing::info!(cause, network, "a connection or a stream was ended");
