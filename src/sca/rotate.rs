@@ -2,8 +2,8 @@
 //!
 //! A key may seal only when every replica can open with it. So a rotation has two steps, each in one run:
 //!
-//! 1. *prepare*: a new key becomes the second key, which opens; the old key still seals. The file is copied to all replicas, and they are
-//!    restarted one after the other.
+//! 1. *prepare*: a new key becomes the second key, which opens; the old key still seals. The file is copied to all replicas, and each
+//!    takes it into use by a reload.
 //! 2. *switch*: the new key becomes the first key, which seals. The old key opens the tokens that are still in use. The file is copied to
 //!    all replicas again.
 //!

@@ -64,13 +64,13 @@ pub fn run(
         Rotated::Prepared => writeln!(
             out,
             "{shown}: step 1 of 2: a new key stands second; it opens tokens and seals none yet.\n\
-             Copy the file to every replica and restart each. When all of them run with it, run this again, once."
+             Copy the file to every replica, which a reload takes into use. When all of them have it, run this again, once."
         )?,
         Rotated::Switched => writeln!(
             out,
             "{shown}: step 2 of 2: the new key seals tokens, the old one still opens those that are under way.\n\
-             Copy the file to every replica and restart each. The next rotation drops the old key: begin it when all\n\
-             of them have run with this file for {} minutes, or later.",
+             Copy the file to every replica and reload each. The next rotation drops the old key: begin it when all\n\
+             of them have had this file for {} minutes, or later.",
             settings
                 .reloadable
                 .sca
