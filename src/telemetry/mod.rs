@@ -75,7 +75,7 @@ pub use event_log::{configured_level, flush_events, write_events};
 pub use facts::{ConfigurationFacts, CoreTook, Finished, HttpFacts, Scrape};
 pub use handles::Handles;
 pub use log_level::{OwnModule, raise_level, restore_level};
-pub use noise::CallerEvent;
+pub use notices::CallerEvent;
 pub use process::COMMIT;
 pub use sink::{LogFault, try_log};
 pub use stream::LAST_WITHIN;

@@ -1,18 +1,10 @@
 //! What callers cause below HTTP: whether its event or line is written, and what was left out (FWD-8). The shares are in
 //! [`super::notices`].
 
-use super::{Subject, Telemetry, event_log, top::keyed};
+use super::{Subject, Telemetry, event_log, notices::CallerEvent, top::keyed};
 use crate::{clock::Clock, network::Network};
 use std::net::IpAddr;
 use tracing::Level;
-
-/// An event that a caller causes below HTTP and that is written.
-#[derive(Debug)]
-#[must_use = "the event counts as written"]
-pub struct CallerEvent {
-    /// The caller's network, keyed as by [`keyed`]; `None` of a connection without an address.
-    pub network: Option<String>,
-}
 
 impl Telemetry {
     /// Whether an event of this level that the subject causes is written: of one cause few in a minute. Others are counted as left out.

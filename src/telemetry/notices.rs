@@ -20,6 +20,14 @@ const OF_CAUSE: Most = Most {
     within: Duration::from_secs(60),
 };
 
+/// An event that a caller causes below HTTP and that is written.
+#[derive(Debug)]
+#[must_use = "the event counts as written"]
+pub struct CallerEvent {
+    /// The caller's network, keyed as [`super::keyed`] does; `None` of a connection without an address.
+    pub network: Option<String>,
+}
+
 /// What was left out of one subject: its cause, the subject, and how many.
 pub(super) type Due = (&'static str, Subject, u64);
 
