@@ -1,0 +1,127 @@
+//! Certificates of those who sign lists, and of the services that lists name.
+//!
+//! A certificate is its bytes: two are the same if they are byte for byte equal. Nothing here builds a chain, since a list is trusted
+//! because its signer's certificate is pinned (TS 119 612, clause 5.7.1), whoever issued it.
+
+use crate::fault::Refusal;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use sha2::{Digest as _, Sha256};
+use std::fmt;
+use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+/// The longest certificate, in bytes of DER. Those of the lists have at most 3 KiB.
+const MAX_DER: usize = 64 * 1024;
+
+/// A certificate, as DER that parses.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Certificate(Vec<u8>);
+
+impl Certificate {
+    /// Reads DER.
+    ///
+    /// # Errors
+    /// It is no X.509 certificate, or bytes follow it.
+    pub fn from_der(der: Vec<u8>) -> Result<Self, Refusal> {
+        if der.len() > MAX_DER {
+            return Err(Refusal::new("a certificate is longer than 64 KiB"));
+        }
+        match X509Certificate::from_der(&der) {
+            Ok(([], _)) => Ok(Self(der)),
+            Ok(_) => Err(Refusal::new("bytes follow a certificate")),
+            Err(fault) => Err(Refusal::new(format_args!(
+                "not an X.509 certificate: {fault}"
+            ))),
+        }
+    }
+
+    /// Reads base64 of DER, as lists have it: white space may stand anywhere in it.
+    ///
+    /// # Errors
+    /// It is no base64, or not of one certificate.
+    pub fn from_base64(text: &str) -> Result<Self, Refusal> {
+        Self::from_der(decode_base64(text)?)
+    }
+
+    /// Reads every certificate of a PEM file.
+    ///
+    /// # Errors
+    /// It has none, or one that is malformed.
+    pub fn from_pem(pem: &[u8]) -> Result<Vec<Self>, Refusal> {
+        let certificates: Result<Vec<_>, _> = x509_parser::pem::Pem::iter_from_buffer(pem)
+            .map(|block| match block {
+                Ok(block) if block.label == "CERTIFICATE" => Self::from_der(block.contents),
+                Ok(block) => Err(Refusal::new(format_args!(
+                    "a PEM file of certificates has a {}",
+                    block.label
+                ))),
+                Err(fault) => Err(Refusal::new(format_args!("not PEM: {fault}"))),
+            })
+            .collect();
+        match certificates {
+            Ok(none) if none.is_empty() => Err(Refusal::new("no PEM certificate in the file")),
+            other => other,
+        }
+    }
+
+    /// The DER.
+    pub fn der(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The SHA-256 of the DER.
+    pub fn sha256(&self) -> [u8; 32] {
+        Sha256::digest(&self.0).into()
+    }
+
+    /// The subject's name, for people.
+    pub fn subject(&self) -> String {
+        match self.parse() {
+            Ok(certificate) => certificate.subject().to_string(),
+            Err(fault) => fault.to_string(),
+        }
+    }
+
+    /// The certificate's parts. They were parsed once, so that this succeeds.
+    pub(crate) fn parse(&self) -> Result<X509Certificate<'_>, Refusal> {
+        match X509Certificate::from_der(&self.0) {
+            Ok((_, certificate)) => Ok(certificate),
+            Err(fault) => Err(Refusal::new(format_args!(
+                "not an X.509 certificate: {fault}"
+            ))),
+        }
+    }
+
+    /// The PEM, with a line feed at its end.
+    pub fn pem(&self) -> String {
+        let base64 = STANDARD.encode(&self.0);
+        let mut pem = String::from("-----BEGIN CERTIFICATE-----\n");
+        for (position, character) in base64.chars().enumerate() {
+            if position > 0 && position.is_multiple_of(64) {
+                pem.push('\n');
+            }
+            pem.push(character);
+        }
+        pem.push_str("\n-----END CERTIFICATE-----\n");
+        pem
+    }
+}
+
+impl fmt::Debug for Certificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Certificate({})", self.subject())
+    }
+}
+
+/// Decodes base64 with white space anywhere in it (XML Schema's base64Binary).
+///
+/// # Errors
+/// Another character, or padding that is not canonical.
+pub(crate) fn decode_base64(text: &str) -> Result<Vec<u8>, Refusal> {
+    let characters: Vec<u8> = text
+        .bytes()
+        .filter(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r'))
+        .collect();
+    STANDARD
+        .decode(characters)
+        .map_err(|fault| Refusal::new(format_args!("not base64: {fault}")))
+}

@@ -1,0 +1,18 @@
+//! Trusted lists of the EU (ETSI TS 119 612, list versions 5 and 6): from the bytes of a signed list to trust anchors (CRT-13).
+//!
+//! Invariant: the bytes that are verified are the bytes that are read. One parser makes one tree; the signature is verified over that
+//! tree, and the importer accepts only [`signature::Signed`], which only the verifier makes. Deliberately not here: the network (the
+//! operator fetches the lists), and the gateway, which never links this crate.
+
+// Why a list is refused, and where.
+pub mod fault;
+
+// One document, parsed once.
+pub mod tree;
+
+// The certificates of those who sign lists.
+pub mod certificate;
+
+pub use certificate::Certificate;
+pub use fault::Refusal;
+pub use tree::{Document, Element};
