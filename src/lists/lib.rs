@@ -10,9 +10,16 @@ pub mod fault;
 // One document, parsed once.
 pub mod tree;
 
+// The canonical form that is signed.
+mod canonical;
+
 // The certificates of those who sign lists.
 pub mod certificate;
 
+// The signature, verified: the only way to a list that is trusted.
+pub mod signature;
+
 pub use certificate::Certificate;
 pub use fault::Refusal;
+pub use signature::{Signed, verify};
 pub use tree::{Document, Element};
