@@ -19,6 +19,10 @@ pub mod certificate;
 // The signature, verified: the only way to a list that is trusted.
 pub mod signature;
 
+// Lists that the tests sign.
+#[cfg(test)]
+mod minting;
+
 pub use certificate::Certificate;
 pub use fault::Refusal;
 pub use signature::{Signed, verify};

@@ -14,6 +14,9 @@ mod properties;
 // SignedInfo and its two references.
 mod references;
 
+#[cfg(test)]
+mod tests;
+
 pub use properties::SigningCertificate;
 
 use crate::{

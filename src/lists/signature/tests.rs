@@ -1,0 +1,77 @@
+//! Real lists verify; altered ones are refused, each with its reason.
+
+// Lists that are altered in every place that matters.
+mod hostile;
+// Altering a list.
+mod mutate;
+
+use super::verify;
+use crate::{Certificate, Document, Refusal};
+use std::{fs, path::PathBuf};
+
+/// The namespace of XML signatures, for tests.
+pub(super) const DS: &str = super::shape::DS;
+
+/// The real lists, beside the project; empty where there are none.
+pub(super) fn real_lists(folder: &str) -> Vec<(String, Vec<u8>)> {
+    let root = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../shared/data/trusted-lists"
+    );
+    let Ok(files) = fs::read_dir(PathBuf::from(root).join(folder)) else {
+        println!("skipped: no ../shared/data/trusted-lists beside the project");
+        return Vec::new();
+    };
+    let mut lists: Vec<_> = files
+        .map(|file| file.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "xml"))
+        .map(|path| {
+            let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+            (name, fs::read(&path).unwrap())
+        })
+        .collect();
+    lists.sort();
+    lists
+}
+
+/// The certificates that a list's own signature has: a stand-in for the pins of a list that is known to be good.
+pub(super) fn own_signers(bytes: &[u8]) -> Vec<Certificate> {
+    let Ok(document) = Document::parse(bytes.to_vec()) else {
+        return Vec::new();
+    };
+    let signature = document.root().child(DS, "Signature");
+    let data = signature
+        .and_then(|it| it.child(DS, "KeyInfo"))
+        .and_then(|it| it.child(DS, "X509Data"));
+    let all = data.into_iter().flat_map(|data| data.children());
+    all.filter(|it| it.is(DS, "X509Certificate"))
+        .take(1)
+        .map(|it| Certificate::from_base64(&it.text()).unwrap())
+        .collect()
+}
+
+/// Verifies a list by these signers.
+pub(super) fn judge(bytes: &[u8], signers: &[Certificate]) -> Result<String, Refusal> {
+    let document = Document::parse(bytes.to_vec())?;
+    let signed = verify(&document, signers)?;
+    Ok(signed.signer().subject())
+}
+
+#[test]
+fn real_lists_verify() {
+    for folder in ["", "v6", "pivots"] {
+        for (name, bytes) in real_lists(folder) {
+            let found = judge(&bytes, &own_signers(&bytes));
+            println!("{name}: {found:?}");
+            assert!(found.is_ok(), "{name}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn altered_lists_are_refused_with_their_reason() {
+    for (name, bytes) in real_lists("altered") {
+        let found = judge(&bytes, &own_signers(&bytes));
+        println!("{name}: {found:?}");
+    }
+}
