@@ -5,6 +5,7 @@
 
 use crate::fault::Refusal;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use portvakt_base::clock::Timestamp;
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
@@ -79,6 +80,16 @@ impl Certificate {
             Ok(certificate) => certificate.subject().to_string(),
             Err(fault) => fault.to_string(),
         }
+    }
+
+    /// The last second of its validity.
+    pub fn not_after(&self) -> Timestamp {
+        let seconds = self
+            .parse()
+            .map(|it| it.validity().not_after.timestamp())
+            .ok()
+            .and_then(|seconds| u64::try_from(seconds).ok());
+        Timestamp::from_unix(seconds.unwrap_or_default())
     }
 
     /// The certificate's parts. They were parsed once, so that this succeeds.

@@ -19,9 +19,27 @@ pub mod certificate;
 // The signature, verified: the only way to a list that is trusted.
 pub mod signature;
 
+// A list, read from a tree that was verified.
+pub mod list;
+// Which certificates of a list are anchors.
+pub mod anchors;
+// From files to verified lists and anchors.
+pub mod import;
+// The dated folder of anchors.
+pub mod bundle;
+// The addresses to fetch from.
+pub mod addresses;
+// A bundle for people.
+pub mod show;
+// The command line.
+pub mod cli;
+
 // Lists that the tests sign.
 #[cfg(test)]
 mod minting;
+// What tests of several modules use.
+#[cfg(test)]
+mod testing;
 
 pub use certificate::Certificate;
 pub use fault::Refusal;

@@ -1,3 +1,7 @@
 //! `portvakt-lists`: imports the EU's trusted lists into a bundle of anchors (CRT-13).
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    portvakt_lists::cli::run()
+}

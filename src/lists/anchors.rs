@@ -1,0 +1,166 @@
+//! Which certificates of a list are trust anchors at a time (CRT-13, ETSI TS 119 615).
+//!
+//! Invariant: an anchor identifies a service of the type CA/QC whose state is `granted` at that time, whose additional information names
+//! electronic seals or authentication of web sites, and whose critical extensions are all known. Deliberately not here: whether a
+//! certificate below an anchor is qualified; its own statements say that, and the qualifications, which are kept with the anchor.
+
+use crate::{
+    certificate::Certificate,
+    list::{CA_QC, GRANTED, Qualification, Service, State, TrustedList},
+};
+use portvakt_base::clock::Timestamp;
+use std::collections::BTreeMap;
+
+/// For which certificates of TPPs an anchor serves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Uses {
+    /// Qualified certificates for electronic seals (QSealC).
+    pub seals: bool,
+    /// Qualified certificates for authentication of web sites (QWAC).
+    pub websites: bool,
+}
+
+impl Uses {
+    fn of(state: &State) -> Self {
+        let names = |wanted: &str| state.extensions.additional.iter().any(|it| it == wanted);
+        Self {
+            seals: names("ForeSeals"),
+            websites: names("ForWebSiteAuthentication"),
+        }
+    }
+
+    /// Whether it serves for any.
+    pub const fn any(self) -> bool {
+        self.seals || self.websites
+    }
+
+    /// Both, if either has it.
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
+        Self {
+            seals: self.seals || other.seals,
+            websites: self.websites || other.websites,
+        }
+    }
+}
+
+/// A trust anchor, and the services that it identifies.
+#[derive(Clone, Debug)]
+pub struct Anchor {
+    /// The certificate.
+    pub certificate: Certificate,
+    /// For what it serves.
+    pub uses: Uses,
+    /// The services, in the order of the lists.
+    pub services: Vec<Provenance>,
+}
+
+/// The service for which a certificate is an anchor.
+#[derive(Clone, Debug)]
+pub struct Provenance {
+    /// The country of the list.
+    pub territory: String,
+    /// The provider of the service.
+    pub provider: String,
+    /// The service.
+    pub service: String,
+    /// Since when it is granted.
+    pub since: Timestamp,
+    /// For what.
+    pub uses: Uses,
+    /// Which of its certificates are more, or less, than they say.
+    pub qualifications: Vec<Qualification>,
+}
+
+/// A service that would have anchors but for a reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// The country of the list.
+    pub territory: String,
+    /// The provider of the service.
+    pub provider: String,
+    /// The service.
+    pub service: String,
+    /// Why it has none.
+    pub reason: String,
+    /// The line of the list.
+    pub line: usize,
+}
+
+/// Anchors of several lists, one for each certificate.
+#[derive(Clone, Debug, Default)]
+pub struct Anchors {
+    found: BTreeMap<[u8; 32], Anchor>,
+    left_out: Vec<LeftOut>,
+}
+
+impl Anchors {
+    /// Adds those of a list as of a time.
+    pub fn add(&mut self, list: &TrustedList, at: Timestamp) {
+        let territory = &list.scheme.territory;
+        for service in &list.services {
+            let state = service.state_at(at);
+            let state = state.filter(|it| it.service_type == CA_QC && it.status == GRANTED);
+            if let Some(state) = state.filter(|state| Uses::of(state).any()) {
+                self.add_service(territory, service, state);
+            }
+        }
+    }
+
+    /// By the SHA-256 of the certificate.
+    pub fn all(&self) -> impl Iterator<Item = (&[u8; 32], &Anchor)> {
+        self.found.iter()
+    }
+
+    /// Services that have no anchor, with the reason.
+    pub fn left_out(&self) -> &[LeftOut] {
+        &self.left_out
+    }
+
+    fn add_service(&mut self, territory: &str, service: &Service, state: &State) {
+        let uses = Uses::of(state);
+        if let Some(reason) = reason_to_leave_out(service, state) {
+            self.left_out.push(LeftOut {
+                territory: territory.to_owned(),
+                provider: service.provider.clone(),
+                service: state.name.clone(),
+                reason,
+                line: service.line,
+            });
+        }
+        if !state.extensions.unknown.is_empty() {
+            return;
+        }
+        for certificate in &service.certificates {
+            let anchor = self.found.entry(certificate.sha256());
+            let anchor = anchor.or_insert_with(|| Anchor {
+                certificate: certificate.clone(),
+                uses: Uses::default(),
+                services: Vec::new(),
+            });
+            anchor.uses = anchor.uses.or(uses);
+            anchor.services.push(Provenance {
+                territory: territory.to_owned(),
+                provider: service.provider.clone(),
+                service: state.name.clone(),
+                since: state.since,
+                uses,
+                qualifications: state.extensions.qualifications.clone(),
+            });
+        }
+    }
+}
+
+fn reason_to_leave_out(service: &Service, state: &State) -> Option<String> {
+    if !state.extensions.unknown.is_empty() {
+        let names = state.extensions.unknown.join(", ");
+        return Some(format!(
+            "a critical extension that is unknown here: {names}"
+        ));
+    }
+    match (service.certificates.len(), service.unreadable) {
+        (0, 0) => Some("it has no certificate".to_owned()),
+        (_, 0) => None,
+        (_, unreadable) => Some(format!("{unreadable} of its certificates cannot be read")),
+    }
+}

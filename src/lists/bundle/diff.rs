@@ -1,0 +1,82 @@
+//! The difference between two bundles, line by line for people.
+
+use super::document::{AnchorEntry, BundleDocument, ListEntry, ServiceEntry, Use};
+use std::collections::BTreeMap;
+
+/// The lines that say what changed from one bundle to the next; none if nothing did.
+pub fn diff(old: &BundleDocument, new: &BundleDocument) -> Vec<String> {
+    let mut lines = Vec::new();
+    let lists = |of: &'_ BundleDocument| -> BTreeMap<String, ListEntry> {
+        let all = std::iter::once(&of.list_of_lists).chain(&of.lists);
+        all.map(|list| (list.territory.clone(), list.clone()))
+            .collect()
+    };
+    let (before, after) = (lists(old), lists(new));
+    for (territory, list) in &after {
+        match before.get(territory) {
+            None => lines.push(format!("+ list {territory}: sequence {}", list.sequence)),
+            Some(earlier) if earlier.sequence != list.sequence => lines.push(format!(
+                "~ list {territory}: sequence {} to {}",
+                earlier.sequence, list.sequence
+            )),
+            Some(_) => {}
+        }
+    }
+    let gone = before.keys().filter(|key| !after.contains_key(*key));
+    lines.extend(gone.map(|territory| format!("- list {territory}")));
+    lines.extend(anchors(old, new));
+    lines
+}
+
+fn anchors(old: &BundleDocument, new: &BundleDocument) -> Vec<String> {
+    let by_digest = |of: &'_ BundleDocument| -> BTreeMap<String, AnchorEntry> {
+        let all = of.anchors.iter();
+        all.map(|anchor| (anchor.sha256.clone(), anchor.clone()))
+            .collect()
+    };
+    let (before, after) = (by_digest(old), by_digest(new));
+    let mut lines = Vec::new();
+    let gone = before.iter().filter(|(key, _)| !after.contains_key(*key));
+    lines.extend(gone.map(|(_, anchor)| format!("- {}", describe(anchor))));
+    for (digest, anchor) in &after {
+        match before.get(digest) {
+            None => lines.push(format!("+ {}", describe(anchor))),
+            Some(earlier) if earlier.uses != anchor.uses => lines.push(format!(
+                "~ {}, before for {}",
+                describe(anchor),
+                names(&earlier.uses)
+            )),
+            Some(earlier) if qualifications(earlier) != qualifications(anchor) => {
+                lines.push(format!("~ {}: other qualifications", describe(anchor)));
+            }
+            Some(_) => {}
+        }
+    }
+    lines
+}
+
+fn qualifications(of: &AnchorEntry) -> Vec<&ServiceEntry> {
+    let services = of.services.iter();
+    services
+        .filter(|service| !service.qualifications.is_empty())
+        .collect()
+}
+
+/// An anchor in one line.
+pub fn describe(anchor: &AnchorEntry) -> String {
+    let (territory, provider) = match anchor.services.first() {
+        Some(service) => (service.territory.as_str(), service.provider.as_str()),
+        None => ("", ""),
+    };
+    let digest = anchor.sha256.get(..16).unwrap_or(&anchor.sha256);
+    format!(
+        "{territory} {digest} {} ({provider}), for {}",
+        anchor.subject,
+        names(&anchor.uses)
+    )
+}
+
+fn names(uses: &[Use]) -> String {
+    let names: Vec<_> = uses.iter().map(|of| of.folder()).collect();
+    names.join(" and ")
+}

@@ -1,0 +1,237 @@
+//! Bundles on disk: dated folders beside each other, and the symbolic link `current` to the one in use.
+//!
+//! Invariant: a bundle is written whole beside the others, made durable, and only then does `current` lead to it, in one step. A failed
+//! write leaves the old one in use. Only the owner of the folder can write in it; everyone can read, since a certificate is no secret.
+
+use super::document::{BundleDocument, FORMAT, Use, file_name};
+use crate::{anchors::Anchors, fault::Refusal};
+use portvakt_base::{private_file, terminal::tame};
+use rustix::fs::{FlockOperation, flock, syncfs};
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{self, ErrorKind, Read as _, Write as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _, symlink},
+    path::{Path, PathBuf},
+};
+
+/// The link to the bundle in use.
+pub const CURRENT: &str = "current";
+
+/// The file that describes a bundle.
+pub const DOCUMENT: &str = "bundle.yaml";
+
+/// What the name of a folder begins with while it is written.
+const UNFINISHED: &str = ".unfinished";
+
+/// The longest `bundle.yaml`, in bytes. That of Spain's list alone has 200 KiB.
+const MAX_DOCUMENT_BYTES: u64 = 64 * 1024 * 1024;
+
+/// The bits of a mode that let others than the owner write.
+const WRITABLE: u32 = 0o022;
+
+/// The folder of bundles, held by one import.
+#[derive(Debug)]
+pub struct BundleFolder {
+    path: PathBuf,
+    /// Locked while this lives.
+    _lock: File,
+}
+
+impl BundleFolder {
+    /// Opens the folder for an import; creates it where it is missing.
+    ///
+    /// # Errors
+    /// It cannot be made, others may write in it, or another import holds it.
+    pub fn open(path: &Path) -> Result<Self, Refusal> {
+        let refuse = |error| refuse(path, error);
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(0o755);
+        builder.create(path).map_err(refuse)?;
+        let mode = fs::metadata(path).map_err(refuse)?.permissions().mode() & 0o7777;
+        if mode & WRITABLE != 0 {
+            return Err(Refusal::new(format_args!(
+                "{}: its mode {mode:04o} lets others than its owner write anchors; chmod go-w",
+                path.display()
+            )));
+        }
+        let lock = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o644)
+            .open(path.join(".lock"))
+            .map_err(refuse)?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
+            Refusal::new(format_args!(
+                "{}: another import runs; wait for its end",
+                path.display()
+            ))
+        })?;
+        Ok(Self {
+            path: path.to_owned(),
+            _lock: lock,
+        })
+    }
+
+    /// The bundle in use, if there is one.
+    ///
+    /// # Errors
+    /// Its document cannot be read.
+    pub fn current(&self) -> Result<Option<BundleDocument>, Refusal> {
+        let current = self.path.join(CURRENT);
+        match fs::symlink_metadata(&current) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            _ => read(&current).map(Some),
+        }
+    }
+
+    /// Writes a bundle and puts it in use. Its folder is returned.
+    ///
+    /// # Errors
+    /// It cannot be written; the one before stays in use.
+    pub fn write(&self, bundle: &BundleDocument, anchors: &Anchors) -> Result<PathBuf, Refusal> {
+        self.remove_unfinished()
+            .map_err(|error| refuse(&self.path, error))?;
+        let name = dated_name(bundle);
+        let folder = self.path.join(&name);
+        if fs::symlink_metadata(&folder).is_ok() {
+            let error = io::Error::new(ErrorKind::AlreadyExists, "a bundle of this second exists");
+            return Err(refuse(&folder, error));
+        }
+        let unfinished = self.path.join(format!("{UNFINISHED}-{name}"));
+        write_folder(&unfinished, bundle, anchors).map_err(|fault| {
+            let _ = fs::remove_dir_all(&unfinished);
+            fault
+        })?;
+        let put = || -> io::Result<()> {
+            fs::rename(&unfinished, &folder)?;
+            let link = self.path.join(format!("{UNFINISHED}-{CURRENT}"));
+            symlink(&name, &link)?;
+            fs::rename(&link, self.path.join(CURRENT))?;
+            File::open(&self.path)?.sync_all()
+        };
+        put().map_err(|error| refuse(&folder, error))?;
+        Ok(folder)
+    }
+
+    /// Removes what an import left that was killed.
+    fn remove_unfinished(&self) -> io::Result<()> {
+        for entry in fs::read_dir(&self.path)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if !name.to_string_lossy().starts_with(UNFINISHED) {
+                continue;
+            }
+            match entry.file_type()?.is_dir() {
+                true => fs::remove_dir_all(entry.path())?,
+                false => fs::remove_file(entry.path())?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The dated bundles of a folder, the oldest first.
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn dated(folder: &Path) -> Result<Vec<PathBuf>, Refusal> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).map_err(|error| refuse(folder, error))? {
+        let path = entry.map_err(|error| refuse(folder, error))?.path();
+        let is_link = path.is_symlink();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if !is_link && !name.starts_with('.') && path.join(DOCUMENT).is_file() {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Reads the document of a bundle.
+///
+/// # Errors
+/// It cannot be read, or is of another format.
+pub fn read(folder: &Path) -> Result<BundleDocument, Refusal> {
+    let path = folder.join(DOCUMENT);
+    let mut text = String::new();
+    private_file::open(&path)
+        .and_then(|file| file.take(MAX_DOCUMENT_BYTES).read_to_string(&mut text))
+        .map_err(|error| refuse(&path, error))?;
+    let document: BundleDocument = serde_saphyr::from_str(&text)
+        .map_err(|error| Refusal::new(format_args!("{}: {error}", path.display())))?;
+    match document.format {
+        FORMAT => Ok(document),
+        other => Err(Refusal::new(format_args!(
+            "{}: format {other}; this program reads {FORMAT}",
+            path.display()
+        ))),
+    }
+}
+
+fn refuse(path: &Path, error: io::Error) -> Refusal {
+    Refusal::new(format_args!("{}: {error}", path.display()))
+}
+
+/// The time at which a bundle was made, as a name that sorts by time.
+fn dated_name(bundle: &BundleDocument) -> String {
+    bundle.made.to_string().replace(':', "")
+}
+
+fn write_folder(path: &Path, bundle: &BundleDocument, anchors: &Anchors) -> Result<(), Refusal> {
+    let refuse = |error| refuse(path, error);
+    make_folder(path).map_err(refuse)?;
+    for of in Use::ALL {
+        make_folder(&path.join(of.folder())).map_err(refuse)?;
+    }
+    for (_, anchor) in anchors.all() {
+        let mut text = String::new();
+        for service in &anchor.services {
+            // Text before a certificate is a comment in PEM; a name cannot end its line.
+            let line = format!(
+                "{}: {}: {}, granted since {}\n",
+                service.territory,
+                tame(&service.provider),
+                tame(&service.service),
+                service.since
+            );
+            text.push_str(&line.replace("-----", "- - -"));
+        }
+        text.push_str(&anchor.certificate.pem());
+        let uses = [
+            (anchor.uses.seals, Use::Seals),
+            (anchor.uses.websites, Use::Websites),
+        ];
+        for (_, of) in uses.iter().filter(|(serves, _)| *serves) {
+            let file = path.join(of.folder()).join(file_name(anchor));
+            write_file(&file, text.as_bytes()).map_err(refuse)?;
+        }
+    }
+    let yaml = serde_yaml::to_string(bundle)
+        .map_err(|error| Refusal::new(format_args!("{}: {error}", path.display())))?;
+    let text = format!("{HEADER}{yaml}");
+    write_file(&path.join(DOCUMENT), text.as_bytes()).map_err(refuse)?;
+    // One for all: hundreds of files, each synchronised alone, take seconds.
+    let folder = File::open(path).map_err(refuse)?;
+    syncfs(&folder).map_err(|error| refuse(error.into()))
+}
+
+/// The beginning of `bundle.yaml`.
+const HEADER: &str = "# Trust anchors from the EU's trusted lists, and where each comes from. Written by `portvakt-lists import`; do not edit it.\n";
+
+fn make_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o755).create(path)?;
+    // Whatever the umask is: the gateway runs as another user.
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
+}
+
+fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o644)
+        .open(path)?;
+    file.set_permissions(fs::Permissions::from_mode(0o644))?;
+    file.write_all(bytes)
+}

@@ -1,0 +1,23 @@
+//! A bundle: a dated folder of anchors in PEM, with `bundle.yaml`, which says where each comes from.
+//!
+//! Invariant: what comes after a bundle is checked against it. Deliberately not here: the lists.
+
+// What bundle.yaml holds.
+mod document;
+
+// What may follow a bundle.
+mod check;
+// What changed.
+mod diff;
+// On disk.
+mod folder;
+
+pub use check::{Regression, check};
+pub use diff::{describe, diff};
+pub use document::{
+    AnchorEntry, BundleDocument, Count, LeftOutEntry, ListEntry, ServiceEntry, Use,
+};
+pub use folder::{BundleFolder, CURRENT, DOCUMENT, dated, read};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,267 @@
+//! Bundles: written beside the others, put in use in one step, and checked against the last one.
+
+use super::{
+    BundleDocument, BundleFolder, CURRENT, Regression, Use, check, dated, diff, document, read,
+};
+use crate::{
+    import::{Imported, Request, import, lists_in},
+    show::Shown,
+    testing::mint::{List, Scheme, Service, Signer},
+};
+use portvakt_base::clock::Timestamp;
+use std::{
+    collections::BTreeSet,
+    fs,
+    os::unix::fs::{PermissionsExt as _, symlink},
+    path::Path,
+};
+
+/// 2026-07-01T00:00:00Z.
+const NOW: Timestamp = Timestamp::from_unix(1_782_864_000);
+
+struct Lists {
+    commission: Signer,
+    spain: Signer,
+    services: Vec<Service>,
+}
+
+impl Lists {
+    fn new(services: usize) -> Self {
+        Self {
+            commission: Signer::new("Commission", Scheme::Ecdsa),
+            spain: Signer::new("Spain\nInjected", Scheme::Ecdsa),
+            services: (0..services)
+                .map(|_| Service::for_seals("Seals: \"A\""))
+                .collect(),
+        }
+    }
+
+    /// Imports Spain's list with so many of the services.
+    fn import(&self, services: usize, sequence: u64) -> Imported {
+        let folder = tempfile::tempdir().unwrap();
+        let of_lists = folder.path().join("eu.xml");
+        let text = List::of_lists(&[("ES", &self.spain.certificate)]).sign(&self.commission);
+        fs::write(&of_lists, text).unwrap();
+        let mut list = List::national("ES", self.services[..services].to_vec());
+        list.sequence = sequence;
+        fs::write(folder.path().join("ES.xml"), list.sign(&self.spain)).unwrap();
+        let request = Request {
+            list_of_lists: of_lists,
+            pins: vec![self.commission.certificate.clone()],
+            lists: lists_in(folder.path()).unwrap(),
+            leave_out: BTreeSet::new(),
+            at: NOW,
+        };
+        import(&request, &mut |_| {}).unwrap()
+    }
+}
+
+fn later(seconds: u64) -> Timestamp {
+    Timestamp::from_unix(NOW.unix() + seconds)
+}
+
+fn write(out: &Path, imported: &Imported, made: Timestamp) -> BundleDocument {
+    let folder = BundleFolder::open(out).unwrap();
+    let bundle = BundleDocument::new(imported, made);
+    folder.write(&bundle, &imported.anchors).unwrap();
+    bundle
+}
+
+//= CRT-13 accepted
+#[test]
+fn a_bundle_is_what_it_says() {
+    let lists = Lists::new(3);
+    let out = tempfile::tempdir().unwrap();
+    let out = out.path().join("bundles");
+    let bundle = write(&out, &lists.import(3, 7), NOW);
+    let current = out.join(CURRENT);
+    assert_eq!(read(&current).unwrap(), bundle);
+    assert_eq!(
+        fs::read_link(&current).unwrap(),
+        Path::new("2026-07-01T000000Z")
+    );
+    assert_eq!(
+        (bundle.count(Use::Seals), bundle.count(Use::Websites)),
+        (3, 0)
+    );
+    let files = fs::read_dir(current.join("seals")).unwrap();
+    assert_eq!(files.count(), 3);
+    assert_eq!(fs::read_dir(current.join("websites")).unwrap().count(), 0);
+    for anchor in &bundle.anchors {
+        let path = current.join("seals").join(&anchor.file);
+        let text = fs::read_to_string(&path).unwrap();
+        let found = crate::Certificate::from_pem(text.as_bytes()).unwrap();
+        assert_eq!(found.len(), 1);
+        assert_eq!(
+            portvakt_base::hex::encode(&found[0].sha256()),
+            anchor.sha256
+        );
+        assert!(
+            text.starts_with("ES: Provider of ES: Seals: \"A\", granted since"),
+            "{text}"
+        );
+        let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o7777;
+        assert_eq!(mode, 0o644);
+    }
+    let yaml = fs::read_to_string(current.join("bundle.yaml")).unwrap();
+    assert!(yaml.contains("granted_since: "), "{yaml}");
+    // A signer's name cannot write a line of its own.
+    assert!(!yaml.contains("\nInjected"), "{yaml}");
+}
+
+#[test]
+fn the_next_bundle_and_the_way_back() {
+    let lists = Lists::new(3);
+    let out = tempfile::tempdir().unwrap();
+    let first = write(out.path(), &lists.import(3, 7), NOW);
+    let second = write(out.path(), &lists.import(2, 8), later(1));
+    let folders = dated(out.path()).unwrap();
+    assert_eq!(folders.len(), 2);
+    let changes = diff(&first, &second);
+    assert_eq!(changes.len(), 2, "{changes:?}");
+    assert_eq!(changes[0], "~ list ES: sequence 7 to 8");
+    assert!(changes[1].starts_with("- ES "), "{changes:?}");
+    assert!(diff(&second, &second).is_empty());
+    let lines = Shown::open(out.path()).unwrap().lines(NOW).join("\n");
+    assert!(
+        lines.contains("changes since 2026-07-01T000000Z:\n  ~ list ES: sequence 7 to 8"),
+        "{lines}"
+    );
+    assert!(
+        lines.contains("2 anchors for seals, 0 for websites"),
+        "{lines}"
+    );
+    // After its next update a list is shown as past.
+    let lines = Shown::open(out.path())
+        .unwrap()
+        .lines(later(200 * 86_400))
+        .join("\n");
+    assert!(lines.contains("2026-12-01T00:00:00Z (past)"), "{lines}");
+    // The way back: `current` leads to the older folder.
+    let current = out.path().join(CURRENT);
+    fs::remove_file(&current).unwrap();
+    symlink(folders[0].file_name().unwrap(), &current).unwrap();
+    let folder = BundleFolder::open(out.path()).unwrap();
+    assert_eq!(folder.current().unwrap(), Some(first));
+}
+
+//= CRT-13 refused
+#[test]
+fn a_list_never_goes_back() {
+    let lists = Lists::new(1);
+    let of = |sequence| BundleDocument::new(&lists.import(1, sequence), NOW);
+    let (old, new) = (of(7), of(8));
+    assert!(check(&old, &new, false).is_empty());
+    assert!(check(&old, &old, false).is_empty());
+    for allow_shrink in [false, true] {
+        let faults = check(&new, &old, allow_shrink);
+        let [
+            Regression::Older {
+                territory,
+                sequence: 7,
+                last_sequence: 8,
+                ..
+            },
+        ] = faults.as_slice()
+        else {
+            panic!("{faults:?}");
+        };
+        assert_eq!(territory, "ES");
+    }
+    // The same number, issued before.
+    let mut before = old.clone();
+    before.lists[0].issued = Timestamp::from_unix(old.lists[0].issued.unix() - 1);
+    assert_eq!(check(&old, &before, true).len(), 1);
+}
+
+//= CRT-13 refused
+#[test]
+fn a_bundle_does_not_shrink_by_over_a_tenth() {
+    let lists = Lists::new(20);
+    let of = |services| BundleDocument::new(&lists.import(services, 7), NOW);
+    let last = of(20);
+    assert!(check(&last, &of(18), false).is_empty(), "a tenth");
+    let faults = check(&last, &of(17), false);
+    assert_eq!(
+        faults,
+        [Regression::Shrunk {
+            of: "seals",
+            count: 17,
+            last: 20
+        }]
+    );
+    assert!(check(&last, &of(17), true).is_empty());
+    let mut without = last.clone();
+    without.lists.clear();
+    let faults = check(&last, &without, false);
+    assert_eq!(faults, [Regression::Gone("ES".to_owned())]);
+    assert!(check(&last, &without, true).is_empty());
+}
+
+#[test]
+fn who_may_write() {
+    let out = tempfile::tempdir().unwrap();
+    for (mode, may) in [(0o755, true), (0o700, true), (0o775, false), (0o757, false)] {
+        fs::set_permissions(out.path(), fs::Permissions::from_mode(mode)).unwrap();
+        let opened = BundleFolder::open(out.path());
+        assert_eq!(opened.is_ok(), may, "{mode:o}: {opened:?}");
+    }
+    fs::set_permissions(out.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let one = BundleFolder::open(out.path()).unwrap();
+    let fault = BundleFolder::open(out.path()).unwrap_err().to_string();
+    assert!(fault.contains("another import runs"), "{fault}");
+    drop(one);
+    assert!(BundleFolder::open(out.path()).is_ok());
+}
+
+#[test]
+fn a_write_that_fails_leaves_the_last_bundle() {
+    let lists = Lists::new(1);
+    let out = tempfile::tempdir().unwrap();
+    let first = write(out.path(), &lists.import(1, 7), NOW);
+    let folder = BundleFolder::open(out.path()).unwrap();
+    let next = lists.import(1, 8);
+    let bundle = BundleDocument::new(&next, NOW);
+    let fault = folder
+        .write(&bundle, &next.anchors)
+        .unwrap_err()
+        .to_string();
+    assert!(fault.contains("exists"), "{fault}");
+    assert_eq!(folder.current().unwrap(), Some(first));
+    // What an import left that was killed.
+    fs::create_dir(out.path().join(".unfinished-2026-06-01T000000Z")).unwrap();
+    symlink("x", out.path().join(".unfinished-current")).unwrap();
+    let bundle = BundleDocument::new(&next, later(1));
+    folder.write(&bundle, &next.anchors).unwrap();
+    assert_eq!(folder.current().unwrap(), Some(bundle));
+    let hidden = fs::read_dir(out.path()).unwrap();
+    let hidden = hidden.filter(|it| {
+        it.as_ref()
+            .unwrap()
+            .file_name()
+            .to_string_lossy()
+            .starts_with(".unf")
+    });
+    assert_eq!(hidden.count(), 0);
+}
+
+#[test]
+fn another_format_is_refused() {
+    let lists = Lists::new(1);
+    let out = tempfile::tempdir().unwrap();
+    write(out.path(), &lists.import(1, 7), NOW);
+    let path = out.path().join(CURRENT).join("bundle.yaml");
+    let text = fs::read_to_string(&path).unwrap();
+    let format = format!("format: {}", document::FORMAT);
+    fs::write(&path, text.replacen(&format, "format: 2", 1)).unwrap();
+    let folder = BundleFolder::open(out.path()).unwrap();
+    let fault = folder.current().unwrap_err().to_string();
+    assert!(fault.contains("format 2"), "{fault}");
+    fs::write(&path, text.replacen("format: 1", "format: 1\nother: 1", 1)).unwrap();
+    assert!(folder.current().is_err());
+    fs::remove_file(&path).unwrap();
+    assert!(
+        folder.current().is_err(),
+        "no first import where a bundle is in use"
+    );
+}

@@ -1,0 +1,197 @@
+//! The command line of `portvakt-lists`.
+//!
+//! Standard output has the result, standard error has progress and faults; all text is escaped, since lists are written by others. Exit
+//! status: 0 done; 1 refused, with nothing changed; 2 a wrong command line.
+
+use crate::{
+    addresses::addresses,
+    bundle::{BundleDocument, BundleFolder, Regression, Use, check, diff},
+    fault::Refusal,
+    import::{Imported, ListFile, Request, import, lists_in, pins},
+    show::Shown,
+};
+use clap::{Parser, Subcommand};
+use portvakt_base::{
+    clock::{Clock, Timestamp},
+    terminal::{Terminal, complain},
+};
+use std::{path::PathBuf, process::ExitCode};
+
+/// The name of the program.
+const PROGRAM: &str = "portvakt-lists";
+
+/// Trust anchors from the EU's trusted lists.
+#[derive(Debug, Parser)]
+#[command(name = PROGRAM, version, about, disable_help_subcommand = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Verify lists, and write their anchors as a new bundle
+    Import(ImportOptions),
+    /// Show a bundle: lists, next updates, what ends soon, what changed
+    Show {
+        /// The folder of bundles, or one bundle in it
+        folder: PathBuf,
+        /// The time as of which it is shown (RFC 3339, or a day in UTC); now by default
+        #[arg(long, value_name = "TIME", value_parser = moment)]
+        at: Option<Timestamp>,
+    },
+    /// Print the addresses of pivots and national lists that a list of lists has, as a configuration of curl (`curl -K -`)
+    Addresses {
+        /// The list of lists
+        file: PathBuf,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct ImportOptions {
+    /// The list of lists
+    #[arg(long, value_name = "FILE")]
+    list_of_lists: PathBuf,
+    /// Certificates of its signers, as the Official Journal names them: files in PEM or DER, or folders of them
+    #[arg(long, value_name = "PATH", required = true, num_args = 1..)]
+    pins: Vec<PathBuf>,
+    /// The folder of national lists and pivots
+    #[arg(long, value_name = "FOLDER")]
+    lists: PathBuf,
+    /// The folder of bundles
+    #[arg(long, value_name = "FOLDER")]
+    out: PathBuf,
+    /// The time as of which lists and services are judged (RFC 3339, or a day in UTC); now by default
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    at: Option<Timestamp>,
+    /// Leave out the list of a country, such as ES; may be repeated
+    #[arg(long, value_name = "COUNTRY")]
+    leave_out: Vec<String>,
+    /// Allow that a list of the last bundle is missing, or that over a tenth of its anchors go
+    #[arg(long)]
+    allow_shrink: bool,
+}
+
+/// Runs the program.
+pub fn run() -> ExitCode {
+    let cli = Cli::parse();
+    let now = Clock::default().now();
+    let done = match cli.command {
+        Command::Import(options) => run_import(options, now),
+        Command::Show { folder, at } => show(&folder, at.unwrap_or(now)),
+        Command::Addresses { file } => print_addresses(&file),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(faults) => {
+            for fault in faults {
+                complain(PROGRAM, fault);
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What was refused, one line each.
+type Faults = Vec<String>;
+
+fn one(refusal: Refusal) -> Faults {
+    vec![refusal.to_string()]
+}
+
+fn run_import(options: ImportOptions, now: Timestamp) -> Result<(), Faults> {
+    let at = options.at.unwrap_or(now);
+    let texts = |faults: Vec<crate::import::Fault>| -> Faults {
+        let mut texts: Faults = faults.iter().map(ToString::to_string).collect();
+        texts.push("nothing was imported: the last bundle stays in use".to_owned());
+        texts
+    };
+    let request = Request {
+        pins: pins(&options.pins).map_err(|fault| texts(vec![fault]))?,
+        lists: lists_in(&options.lists).map_err(|fault| texts(vec![fault]))?,
+        list_of_lists: options.list_of_lists,
+        leave_out: options.leave_out.into_iter().collect(),
+        at,
+    };
+    let mut progress = |line: String| {
+        let _ = Terminal::errors().line(line);
+    };
+    let imported = import(&request, &mut progress).map_err(texts)?;
+    for (country, address) in &imported.missing {
+        progress(format!(
+            "{country}: no file of its list, which is at {address}"
+        ));
+    }
+    put_in_use(&imported, &options.out, options.allow_shrink, now)
+}
+
+/// Writes the bundle, if it may follow the last one, and prints what changed.
+fn put_in_use(
+    imported: &Imported,
+    out: &std::path::Path,
+    allow_shrink: bool,
+    now: Timestamp,
+) -> Result<(), Faults> {
+    let folder = BundleFolder::open(out).map_err(one)?;
+    let last = folder.current().map_err(one)?;
+    let bundle = BundleDocument::new(imported, now);
+    let mut output = Terminal::output();
+    let mut print = |line: String| {
+        let _ = output.line(line);
+    };
+    if let Some(last) = &last {
+        for change in diff(last, &bundle) {
+            print(change);
+        }
+        let faults = check(last, &bundle, allow_shrink);
+        if !faults.is_empty() {
+            let mut texts: Faults = faults.iter().map(Regression::to_string).collect();
+            texts.push("nothing was imported: the last bundle stays in use".to_owned());
+            return Err(texts);
+        }
+    }
+    let written = folder.write(&bundle, &imported.anchors).map_err(one)?;
+    print(format!(
+        "{}: {} anchors for seals, {} for websites, from {} lists",
+        written.display(),
+        bundle.count(Use::Seals),
+        bundle.count(Use::Websites),
+        bundle.lists.len()
+    ));
+    Ok(())
+}
+
+fn show(folder: &std::path::Path, at: Timestamp) -> Result<(), Faults> {
+    let shown = Shown::open(folder).map_err(one)?;
+    let mut output = Terminal::output();
+    for line in shown.lines(at) {
+        let _ = output.line(line);
+    }
+    Ok(())
+}
+
+fn print_addresses(file: &std::path::Path) -> Result<(), Faults> {
+    let list = ListFile::read(file).map_err(|fault| vec![fault.to_string()])?;
+    let found =
+        addresses(&list).map_err(|refusal| vec![format!("{}: {refusal}", file.display())])?;
+    let mut output = Terminal::output();
+    for address in found {
+        let _ = output.line(format_args!("url = \"{}\"", address.url));
+        let _ = output.line(format_args!("output = \"{}\"", address.file));
+    }
+    Ok(())
+}
+
+/// A time of the command line: RFC 3339, or a day, which is its midnight in UTC.
+fn moment(text: &str) -> Result<Timestamp, String> {
+    if let Ok(day) = text.parse::<jiff::civil::Date>()
+        && text.len() == "2026-01-31".len()
+    {
+        return Timestamp::midnight(day).ok_or_else(|| "a day before 1970".to_owned());
+    }
+    let at: jiff::Timestamp = text
+        .parse()
+        .map_err(|_| "expected a time such as 2026-01-31T12:00:00Z, or a day such as 2026-01-31")?;
+    let seconds = u64::try_from(at.as_second()).map_err(|_| "a time before 1970")?;
+    Ok(Timestamp::from_unix(seconds))
+}

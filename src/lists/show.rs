@@ -1,0 +1,164 @@
+//! A bundle for people: its lists and their next updates, how many anchors, what ends soon, what changed since the bundle before.
+
+use crate::{
+    bundle::{BundleDocument, CURRENT, DOCUMENT, ListEntry, Use, dated, describe, diff, read},
+    fault::Refusal,
+};
+use portvakt_base::clock::Timestamp;
+use std::path::{Path, PathBuf};
+
+/// How long before its end an anchor is shown: three months, as certificates of services are replaced.
+const SOON_SECONDS: u64 = 90 * 86_400;
+
+/// A bundle, and the one before.
+#[derive(Debug)]
+pub struct Shown {
+    /// The folder of the bundle.
+    pub folder: PathBuf,
+    /// The bundle.
+    pub bundle: BundleDocument,
+    /// The bundle before, with the name of its folder.
+    pub before: Option<(String, BundleDocument)>,
+}
+
+impl Shown {
+    /// Opens a folder: one bundle, or the folder of bundles, of which the one in use is shown.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be read.
+    pub fn open(path: &Path) -> Result<Self, Refusal> {
+        let folder = match path.join(DOCUMENT).is_file() {
+            true => path.to_owned(),
+            false => path.join(CURRENT),
+        };
+        let bundle = read(&folder)?;
+        // A link leads to the dated folder, whose neighbours are the other bundles.
+        let folder = folder
+            .canonicalize()
+            .map_err(|error| Refusal::new(format_args!("{}: {error}", folder.display())))?;
+        let neighbours = folder.parent().map(dated).transpose()?.unwrap_or_default();
+        let before = neighbours.iter().rev().find(|other| **other < folder);
+        let before = before.map(|before| {
+            let name = before.file_name().unwrap_or_default();
+            Ok((name.to_string_lossy().into_owned(), read(before)?))
+        });
+        Ok(Self {
+            bundle,
+            before: before.transpose()?,
+            folder,
+        })
+    }
+
+    /// The lines to show, as of a time.
+    pub fn lines(&self, now: Timestamp) -> Vec<String> {
+        let bundle = &self.bundle;
+        let mut lines = vec![
+            format!("bundle {}", self.folder.display()),
+            format!("made {}, as of {}", bundle.made, bundle.as_of),
+            format!(
+                "{} anchors for seals, {} for websites",
+                bundle.count(Use::Seals),
+                bundle.count(Use::Websites)
+            ),
+            String::new(),
+            "list  version  sequence  issued                next update           seals  websites"
+                .to_owned(),
+        ];
+        lines.push(list_line(&bundle.list_of_lists, None, now));
+        for list in &bundle.lists {
+            lines.push(list_line(list, Some(bundle), now));
+        }
+        if !bundle.pivots.is_empty() {
+            lines.push(format!("pivots followed: {}", bundle.pivots.join(", ")));
+        }
+        if !bundle.missing.is_empty() {
+            lines.push(format!("no file of: {}", bundle.missing.join(", ")));
+        }
+        lines.extend(self.ends(now));
+        lines.extend(self.left_out());
+        lines.extend(self.changes());
+        lines
+    }
+
+    fn ends(&self, now: Timestamp) -> Vec<String> {
+        let soon = now.unix().saturating_add(SOON_SECONDS);
+        let anchors = self.bundle.anchors.iter();
+        let mut ending: Vec<_> = anchors.filter(|it| it.not_after.unix() <= soon).collect();
+        ending.sort_by_key(|anchor| anchor.not_after);
+        if ending.is_empty() {
+            return Vec::new();
+        }
+        let mut lines = vec![
+            String::new(),
+            "certificates that end within 90 days:".to_owned(),
+        ];
+        lines.extend(ending.iter().map(|anchor| {
+            let ended = match anchor.not_after < now {
+                true => "ended",
+                false => "ends",
+            };
+            format!("  {ended} {}: {}", anchor.not_after, describe(anchor))
+        }));
+        lines
+    }
+
+    fn left_out(&self) -> Vec<String> {
+        if self.bundle.left_out.is_empty() {
+            return Vec::new();
+        }
+        let mut lines = vec![
+            String::new(),
+            "granted services that have no anchor, or not all:".to_owned(),
+        ];
+        lines.extend(self.bundle.left_out.iter().map(|it| {
+            format!(
+                "  {} {} ({}): {}",
+                it.territory, it.service, it.provider, it.reason
+            )
+        }));
+        lines
+    }
+
+    fn changes(&self) -> Vec<String> {
+        let Some((name, before)) = &self.before else {
+            return Vec::new();
+        };
+        let mut lines = vec![String::new(), format!("changes since {name}:")];
+        let changes = diff(before, &self.bundle);
+        match changes.is_empty() {
+            true => lines.push("  none".to_owned()),
+            false => lines.extend(changes.iter().map(|change| format!("  {change}"))),
+        }
+        lines
+    }
+}
+
+/// A row of the table of lists.
+fn list_line(list: &ListEntry, bundle: Option<&BundleDocument>, now: Timestamp) -> String {
+    let next = match list.next_update {
+        Some(next) if next < now => format!("{next} (past)"),
+        Some(next) => next.to_string(),
+        None => "closed".to_owned(),
+    };
+    let of = |wanted: Use| bundle.map(|bundle| of_territory(bundle, &list.territory, wanted));
+    let number = |count: Option<usize>| count.map_or_else(String::new, |count| count.to_string());
+    let row = format!(
+        "{:<4}  {:>7}  {:>8}  {:<20}  {next:<20}  {:>5}  {:>8}",
+        list.territory,
+        list.version,
+        list.sequence,
+        list.issued.to_string(),
+        number(of(Use::Seals)),
+        number(of(Use::Websites)),
+    );
+    row.trim_end().to_owned()
+}
+
+/// How many anchors a country's list has for a use.
+fn of_territory(bundle: &BundleDocument, territory: &str, wanted: Use) -> usize {
+    let anchors = bundle.anchors.iter().filter(|anchor| {
+        let mut services = anchor.services.iter();
+        services.any(|it| it.territory == territory && it.uses.contains(&wanted))
+    });
+    anchors.count()
+}
