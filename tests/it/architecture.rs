@@ -34,11 +34,12 @@ const LAYERS: [&str; 13] = [
 ];
 
 /// The crates, by their folders.
-const CRATES: [&str; 10] = [
+const CRATES: [&str; 11] = [
     "src",
     "src/base",
     "src/development_pki",
     "src/interface",
+    "src/lists",
     "src/sandbox",
     "src/state",
     "src/trust",
