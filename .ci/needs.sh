@@ -11,7 +11,7 @@
 # and .ci/instructions.sh uses valgrind.
 # The tests against other systems (needs.sh systems) fail if one of these is missing:
 #   Go, a JDK with Jackson and Gson, Node, Python with venv; nginx, Apache, HAProxy and Prometheus, of which no daemon is started;
-#   etcd and Patroni with PostgreSQL; curl, jq, testssl.sh; Chromium; strace; libraries from PyPI and npm
+#   etcd and Patroni with PostgreSQL; curl, jq, testssl.sh; Chromium; strace; xmlsec1; libraries from PyPI and npm
 # Packages (needs.sh package): dpkg-dev, binutils and Python. Their tests (needs.sh test-packages): mmdebstrap and systemd-nspawn, lintian, umoci,
 #   HAProxy, and programs from PyPI.
 # The comparison (needs.sh bench) leaves out missing peers:
@@ -78,6 +78,7 @@ missing_for_systems() {
     command -v testssl >/dev/null || printf ' testssl.sh'
     command -v chromium >/dev/null || printf ' chromium fonts-liberation'
     command -v strace >/dev/null || printf ' strace'
+    command -v xmlsec1 >/dev/null || printf ' xmlsec1'
     command -v etcd >/dev/null || printf ' etcd-server'
     command -v patroni >/dev/null || printf ' patroni python3-etcd'
     has_postgres || printf ' postgresql-15'

@@ -3,7 +3,7 @@
 #
 # Usage: .ci/test.sh [all | systems | bounds]
 #   all      every test that takes seconds: of the library, the programs, tests/it, and the examples in the documentation
-#   systems  those of tests/it that need other programs or more than seconds, and then the bounds among them
+#   systems  those of tests/it and of portvakt-lists that need other programs or more than seconds, and then the bounds among them
 #   bounds   those of the others that assert an upper bound on a time: one after the other, with nothing beside them, three tries each
 #
 # A test that fails because a wait ran out (harness::RAN_OUT, or the state's) may have failed because the machine was slow. It runs
@@ -32,6 +32,9 @@ mapfile -t programs < <(
 [ ${#programs[@]} -gt 0 ] || { echo "the tests do not build" >&2 && exit 1; }
 it=$(printf '%s\n' "${programs[@]}" | grep '/it-' || true)
 [ -n "$it" ] || { echo "tests/it is not among the built tests" >&2 && exit 1; }
+
+lists=$(printf '%s\n' "${programs[@]}" | grep '/portvakt_lists-' || true)
+[ -n "$lists" ] || { echo "the tests of portvakt-lists are not among the built tests" >&2 && exit 1; }
 
 # attempt PROGRAM ARGUMENT...: runs tests; the output stands in $folder/out as well. libtest prints times only where unstable options are
 # allowed, which this variable does; it reaches the program of the tests and what that starts, no compiler.
@@ -100,7 +103,9 @@ all)
     cargo test --workspace --features sandbox --doc || failed=1
     ;;
 systems)
-    attempt "$it" --ignored systems:: --skip bounds:: || judge "$it"
+    for program in "$it" "$lists"; do
+        attempt "$program" --ignored systems:: --skip bounds:: || judge "$program"
+    done
     sed -n 's/^test \(.*\) \.\.\. .*<\([0-9.]*\)s>$/\2 \1/p' "$folder/out" >>"$folder/times"
     bounds "^systems::"
     ;;

@@ -134,3 +134,6 @@ impl<'a> Writer<'a, '_> {
         (self.output)(text);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,6 +9,9 @@ use crate::{
 use aws_lc_rs::{digest, signature as verification};
 use x509_parser::{oid_registry as oid, prelude::X509Certificate};
 
+/// The shortest RSA key, in bits (ETSI TS 119 312: 1 900). Norway signed by a key of 2 032 bits in 2019.
+const MIN_RSA_BITS: usize = 1900;
+
 const MORE: &str = "http://www.w3.org/2001/04/xmldsig-more#";
 const MORE_2007: &str = "http://www.w3.org/2007/05/xmldsig-more#";
 
@@ -123,7 +126,8 @@ impl Algorithm {
         let bytes = key.subject_public_key.data.as_ref();
         let verified = match self {
             Self::Rsa(hash) if is_rsa(&certificate) => {
-                verify_with(rsa(hash), bytes, message, signature)
+                let algorithm = rsa(hash, rsa_bits(&certificate)?);
+                verify_with(algorithm, bytes, message, signature)
             }
             Self::RsaPss(hash) if is_rsa(&certificate) || is_pss(&certificate, hash) => {
                 verify_with(rsa_pss(hash), bytes, message, signature)
@@ -142,7 +146,7 @@ impl Algorithm {
             }
         };
         verified.then_some(()).ok_or_else(|| {
-            Refusal::new("the signature does not verify by the signer's key: SignedInfo or SignatureValue was altered, or the key is under 2048 bits")
+            Refusal::new("the signature does not verify by the signer's key: SignedInfo or SignatureValue was altered")
         })
     }
 }
@@ -205,11 +209,35 @@ fn verify_with(
         .is_ok()
 }
 
-const fn rsa(hash: Hash) -> &'static verification::RsaParameters {
+/// RSASSA-PKCS1-v1_5 for a key of so many bits. The library names its parameters for short keys "legacy", and has none with SHA-384.
+const fn rsa(hash: Hash, bits: usize) -> &'static verification::RsaParameters {
     match hash {
+        Hash::Sha256 if bits < 2048 => {
+            &verification::RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY
+        }
+        Hash::Sha512 if bits < 2048 => {
+            &verification::RSA_PKCS1_1024_8192_SHA512_FOR_LEGACY_USE_ONLY
+        }
         Hash::Sha256 => &verification::RSA_PKCS1_2048_8192_SHA256,
         Hash::Sha384 => &verification::RSA_PKCS1_2048_8192_SHA384,
         Hash::Sha512 => &verification::RSA_PKCS1_2048_8192_SHA512,
+    }
+}
+
+/// The bits of the modulus of an RSA key.
+fn rsa_bits(certificate: &X509Certificate<'_>) -> Result<usize, Refusal> {
+    let bits = match certificate.public_key().parsed() {
+        Ok(x509_parser::public_key::PublicKey::RSA(rsa)) => {
+            let digits = rsa.modulus.iter().skip_while(|byte| **byte == 0);
+            8 * digits.count()
+        }
+        _ => 0,
+    };
+    match bits {
+        MIN_RSA_BITS.. => Ok(bits),
+        _ => Err(Refusal::new(format_args!(
+            "the signer's RSA key has {bits} bits, fewer than {MIN_RSA_BITS} (ETSI TS 119 312)"
+        ))),
     }
 }
 

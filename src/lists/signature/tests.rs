@@ -1,9 +1,13 @@
 //! Real lists verify; altered ones are refused, each with its reason.
 
+// Every algorithm.
+mod algorithms;
 // Lists that are altered in every place that matters.
 mod hostile;
 // Altering a list.
 mod mutate;
+// The verifier beside xmlsec1.
+mod systems;
 
 use super::verify;
 use crate::{Certificate, Document, Refusal};
@@ -61,6 +65,9 @@ pub(super) fn judge(bytes: &[u8], signers: &[Certificate]) -> Result<String, Ref
 fn real_lists_verify() {
     for folder in ["", "v6", "pivots"] {
         for (name, bytes) in real_lists(folder) {
+            if name.starts_with("fi-v6-no-") && name != "fi-v6-no-supply-points-type" {
+                continue;
+            }
             let found = judge(&bytes, &own_signers(&bytes));
             println!("{name}: {found:?}");
             assert!(found.is_ok(), "{name}: {found:?}");
@@ -68,10 +75,36 @@ fn real_lists_verify() {
     }
 }
 
+/// The reasons of the data's README. One of them is good, behind a byte order mark; the test lists of version 6 with a part removed were
+/// not signed again.
 #[test]
 fn altered_lists_are_refused_with_their_reason() {
-    for (name, bytes) in real_lists("altered") {
-        let found = judge(&bytes, &own_signers(&bytes));
-        println!("{name}: {found:?}");
+    let altered = "line 5615: the list was altered after it was signed";
+    let expected = [
+        ("CZ_broken-sig", altered),
+        ("CZ_no-sig", "the list is not signed"),
+        ("CZ_two-sigs", "line 5616: a second signature"),
+        (
+            "eu-lotl_broken-sig",
+            "line 2058: the list was altered after",
+        ),
+        (
+            "eu-lotl_non-compliant",
+            "line 2032: the list was altered after",
+        ),
+        ("eu-lotl_not-parsable", "line 2056: not well-formed"),
+        ("tl_pivot_247_mp_with-bom", ""),
+        ("fi-v6-no-service-information", "the list was altered after"),
+        ("fi-v6-no-tsp-information", "the list was altered after"),
+    ];
+    let lists = [real_lists("altered"), real_lists("v6")].concat();
+    for (name, reason) in expected {
+        let Some((_, bytes)) = lists.iter().find(|(file, _)| file == name) else {
+            continue;
+        };
+        let found = judge(bytes, &own_signers(bytes)).err();
+        let found = found.map(|refusal| refusal.to_string()).unwrap_or_default();
+        let is_expected = found.contains(reason) && found.is_empty() == reason.is_empty();
+        assert!(is_expected, "{name}: {found:?}, not {reason:?}");
     }
 }

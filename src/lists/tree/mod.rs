@@ -16,6 +16,9 @@ mod scope;
 // From bytes to nodes.
 mod build;
 
+#[cfg(test)]
+mod tests;
+
 use crate::fault::Refusal;
 use build::build;
 use node::{Attribute, ElementNode, Node, Value};
