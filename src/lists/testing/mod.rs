@@ -3,7 +3,7 @@
 // Lists that tests write and sign.
 pub(crate) mod mint;
 
-use crate::{Certificate, Document};
+use crate::Certificate;
 use std::path::{Path, PathBuf};
 
 /// The real lists, in a folder beside the project; `None` where there are none.
@@ -24,9 +24,4 @@ pub(crate) fn own_signer(path: &Path) -> Certificate {
     let certificate = key_info.split("X509Certificate>").nth(1).unwrap();
     let base64 = certificate.split("</").next().unwrap();
     Certificate::from_base64(base64).unwrap()
-}
-
-/// A document of text.
-pub(crate) fn parse(text: &str) -> Document {
-    Document::parse(text.as_bytes().to_vec()).unwrap()
 }

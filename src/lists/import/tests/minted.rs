@@ -248,7 +248,6 @@ fn lists_that_do_not_belong_together() {
 //= CRT-13 refused
 #[test]
 fn parts_that_are_missing_or_wrong() {
-    let (_, spain) = &*SIGNERS;
     let list = List::national("ES", vec![Service::for_seals("A")]);
     for (part, by, reason) in [
         (
@@ -291,15 +290,37 @@ fn parts_that_are_missing_or_wrong() {
     ] {
         let content = list.content();
         assert!(content.contains(part), "{part}");
-        let content = content.replacen(part, by, 1);
-        let of_lists = List::of_lists(&[("ES", &spain.certificate)]).sign(&SIGNERS.0);
-        let text = crate::testing::mint::sign(&content, spain);
-        let found = fault(import_texts(&[("eu.xml", of_lists), ("ES.xml", text)], NOW));
-        assert!(
-            found.contains(reason) && found.contains("ES.xml"),
-            "{part}: {found}"
-        );
+        refuses(&content.replacen(part, by, 1), reason);
     }
+    for name in [
+        "TSPInformation",
+        "TSPServices",
+        "ServiceInformation",
+        "ServiceDigitalIdentity",
+        "StatusStartingTime",
+        "NextUpdate",
+        "SchemeTerritory",
+    ] {
+        let content = list.content();
+        let renamed = content
+            .replace(&format!("<{name}>"), "<Other>")
+            .replace(&format!("</{name}>"), "</Other>");
+        assert_ne!(content, renamed, "{name}");
+        refuses(&renamed, &format!("no {name} in "));
+    }
+}
+
+/// Checks that Spain's list with this content, signed, is refused.
+fn refuses(content: &str, reason: &str) {
+    let (commission, spain) = &*SIGNERS;
+    let of_lists = List::of_lists(&[("ES", &spain.certificate)]).sign(commission);
+    let text = crate::testing::mint::sign(content, spain);
+    let found = fault(import_texts(&[("eu.xml", of_lists), ("ES.xml", text)], NOW));
+    println!("{found}");
+    assert!(
+        found.contains(reason) && found.contains("ES.xml: line "),
+        "{reason}: {found}"
+    );
 }
 
 //= CRT-13 accepted
