@@ -1,0 +1,238 @@
+//! The program as an operator runs it, on the real lists beside the project; and that nothing else links what reads XML.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+/// The real lists; `None` where there are none.
+fn real_lists() -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = root.join("../../../shared/data/trusted-lists");
+    if !folder.join("EU.xml").is_file() {
+        println!("skipped: no ../shared/data/trusted-lists beside the project");
+        return None;
+    }
+    Some(folder)
+}
+
+/// Writes the certificate that a list's signature names first as a pin.
+fn write_pin(list: &Path, folder: &Path) {
+    let text = fs::read_to_string(list).unwrap();
+    let key_info = text.split("KeyInfo>").nth(1).unwrap();
+    let certificate = key_info.split("X509Certificate>").nth(1).unwrap();
+    let base64 = certificate.split("</").next().unwrap();
+    let base64: String = base64
+        .replace("&#13;", "")
+        .chars()
+        .filter(|it| !it.is_whitespace())
+        .collect();
+    let mut pem = "-----BEGIN CERTIFICATE-----\n".to_owned();
+    for line in base64.as_bytes().chunks(64) {
+        pem.push_str(std::str::from_utf8(line).unwrap());
+        pem.push('\n');
+    }
+    pem.push_str("-----END CERTIFICATE-----\n");
+    let name = list.file_stem().unwrap().to_str().unwrap();
+    fs::write(folder.join(format!("{name}.pem")), pem).unwrap();
+}
+
+fn run(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_portvakt-lists"))
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+/// What a run wrote to its streams, and its exit status.
+fn shown(output: &Output) -> (String, String, i32) {
+    (
+        String::from_utf8(output.stdout.clone()).unwrap(),
+        String::from_utf8(output.stderr.clone()).unwrap(),
+        output.status.code().unwrap(),
+    )
+}
+
+struct Place {
+    folder: tempfile::TempDir,
+    root: PathBuf,
+}
+
+impl Place {
+    /// A folder with the pins of both lists of lists, and none of their lists.
+    fn new(root: PathBuf) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("pins")).unwrap();
+        fs::create_dir(folder.path().join("lists")).unwrap();
+        for list in ["EU.xml", "v6/eu-lotl-seq388.xml"] {
+            write_pin(&root.join(list), &folder.path().join("pins"));
+        }
+        Self { folder, root }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    /// Puts files of the real lists into the folder of lists, in place of those before.
+    fn put(&self, names: &[&str]) {
+        let lists = self.folder.path().join("lists");
+        fs::remove_dir_all(&lists).unwrap();
+        fs::create_dir(&lists).unwrap();
+        for name in names {
+            let from = self.root.join(name);
+            fs::write(
+                lists.join(from.file_name().unwrap()),
+                fs::read(&from).unwrap(),
+            )
+            .unwrap();
+        }
+    }
+
+    fn import(&self, list_of_lists: &str, more: &[&str]) -> (String, String, i32) {
+        let list = self.root.join(list_of_lists);
+        let (pins, lists, out) = (self.path("pins"), self.path("lists"), self.path("out"));
+        let mut arguments = vec!["import", "--list-of-lists", list.to_str().unwrap()];
+        arguments.extend(["--pins", &pins, "--lists", &lists, "--out", &out]);
+        arguments.extend(more);
+        shown(&run(&arguments))
+    }
+
+    fn current(&self) -> Option<PathBuf> {
+        fs::read_link(self.folder.path().join("out/current")).ok()
+    }
+}
+
+//= CRT-13 accepted
+//= CRT-13 refused
+#[test]
+fn import_show_and_what_is_refused() {
+    let Some(root) = real_lists() else { return };
+    let place = Place::new(root);
+    place.put(&["CZ.xml", "SE.xml"]);
+    let autumn = ["--at", "2019-10-01"];
+    let (out, errors, status) = place.import("EU.xml", &autumn);
+    assert_eq!(status, 0, "{errors}");
+    assert!(out.contains("anchors for seals"), "{out}");
+    assert!(
+        errors.contains("CZ.xml: national list of CZ, version 5, sequence 77"),
+        "{errors}"
+    );
+    assert!(errors.contains("DE: no file of its list"), "{errors}");
+    let current = place.current().unwrap();
+
+    // Each refusal names the file and the reason, and the bundle stays.
+    place.put(&["altered/CZ_broken-sig.xml", "SE.xml"]);
+    let (_, errors, status) = place.import("EU.xml", &autumn);
+    assert_eq!(status, 1);
+    assert!(errors.contains("CZ_broken-sig.xml: line "), "{errors}");
+    assert!(errors.contains("the last bundle stays in use"), "{errors}");
+    let (_, errors, status) = place.import("EU.xml", &[]);
+    assert_eq!(status, 1);
+    assert!(errors.contains("out of date"), "{errors}");
+    place.put(&["SE.xml"]);
+    let (out, errors, status) = place.import("EU.xml", &autumn);
+    assert_eq!(status, 1);
+    assert!(
+        errors.contains("CZ: its list was in the last bundle"),
+        "{errors}"
+    );
+    assert!(out.contains("- list CZ"), "{out}");
+    assert_eq!(place.current().unwrap(), current);
+
+    let (out, errors, status) = shown(&run(&["show", &place.path("out"), "--at", "2019-10-01"]));
+    assert_eq!(status, 0, "{errors}");
+    assert!(
+        out.contains("\nCZ          5        77  2019-08-23T08:00:00Z"),
+        "{out}"
+    );
+    assert!(out.contains("no file of: AT, BE"), "{out}");
+}
+
+//= CRT-13 refused
+#[test]
+fn a_list_of_lists_that_goes_back() {
+    let Some(root) = real_lists() else { return };
+    let place = Place::new(root);
+    let (_, errors, status) = place.import("v6/eu-lotl-seq388.xml", &["--at", "2026-07-16"]);
+    assert_eq!(status, 0, "{errors}");
+    let (_, errors, status) = place.import("EU.xml", &["--at", "2019-10-01", "--allow-shrink"]);
+    assert_eq!(status, 1);
+    let expected = "EU: sequence 248, issued 2019-09-04T08:00:00Z, is older than that of the last bundle (sequence 388";
+    assert!(errors.contains(expected), "{errors}");
+}
+
+#[test]
+fn addresses_for_curl() {
+    let Some(root) = real_lists() else { return };
+    let list = root.join("v6/eu-lotl-seq388.xml");
+    let (out, errors, status) = shown(&run(&["addresses", list.to_str().unwrap()]));
+    assert_eq!(status, 0, "{errors}");
+    assert!(
+        out.contains("url = \"https://tsl.digital.gob.es/TSL.xml\"\noutput = \"ES.xml\"\n"),
+        "{out}"
+    );
+}
+
+#[test]
+fn a_wrong_command_line_and_files_that_are_none() {
+    let (_, errors, status) = shown(&run(&["import"]));
+    assert_eq!(status, 2, "{errors}");
+    let (_, errors, status) = shown(&run(&["addresses", "/no/such/file\x1b[31m"]));
+    assert_eq!(status, 1);
+    assert!(
+        errors.contains("/no/such/file\\u{1b}[31m: it cannot be read"),
+        "{errors}"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let (_, errors, status) = shown(&run(&["show", folder.path().to_str().unwrap()]));
+    assert_eq!(status, 1, "{errors}");
+}
+
+/// The packages of Cargo.lock, each with the names of its dependencies.
+fn locked() -> Vec<(String, Vec<String>)> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.lock");
+    let text = fs::read_to_string(path).unwrap();
+    let packages = text.split("[[package]]").skip(1).map(|package| {
+        let quoted = |line: &str| line.split('"').nth(1).map(ToOwned::to_owned);
+        let name = package.lines().find(|line| line.starts_with("name = "));
+        let dependencies = package.lines().filter(|line| line.starts_with(" \""));
+        // "NAME" or "NAME VERSION".
+        let dependencies = dependencies
+            .filter_map(quoted)
+            .map(|it| it.split(' ').next().unwrap_or_default().to_owned());
+        (name.and_then(quoted).unwrap(), dependencies.collect())
+    });
+    packages.collect()
+}
+
+/// Everything that needs a package, however far above.
+fn above(package: &str) -> BTreeSet<String> {
+    let locked = locked();
+    let mut found = BTreeSet::new();
+    let mut next = vec![package.to_owned()];
+    while let Some(wanted) = next.pop() {
+        for (name, dependencies) in &locked {
+            if dependencies.contains(&wanted) && found.insert(name.clone()) {
+                next.push(name.clone());
+            }
+        }
+    }
+    found
+}
+
+//= CRT-13 refused
+#[test]
+fn the_gateway_never_links_what_reads_xml() {
+    assert_eq!(above("portvakt-lists"), BTreeSet::new());
+    assert_eq!(
+        above("quick-xml"),
+        BTreeSet::from(["portvakt-lists".to_owned()])
+    );
+    assert!(
+        above("portvakt-gateway").contains("portvakt"),
+        "the lock file was read"
+    );
+}
