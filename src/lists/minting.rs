@@ -154,13 +154,16 @@ pub(crate) fn method(identifier: &str) -> String {
     format!(r#"<ds:SignatureMethod Algorithm="{identifier}"/>"#)
 }
 
-/// The canonical form of the first element of this name, or of the root without its signature.
+/// The canonical form of the first element of this name, which is empty if there is none, or of the root without its signature.
 pub(crate) fn canonical(text: &str, local: Option<&str>) -> String {
     let document = Document::parse(text.as_bytes().to_vec()).unwrap();
     let root = document.root();
     let target = match local {
-        Some(local) => root.descendants().find(|it| it.local() == local).unwrap(),
-        None => root,
+        Some(local) => root.descendants().find(|it| it.local() == local),
+        None => Some(root),
+    };
+    let Some(target) = target else {
+        return String::new();
     };
     let signature = root.children().find(|it| it.local() == "Signature");
     let mut form = String::new();

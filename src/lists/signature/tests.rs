@@ -2,15 +2,24 @@
 
 // Every algorithm.
 mod algorithms;
+// XML that two readers may read in two ways.
+mod ambiguous;
 // Lists that are altered in every place that matters.
 mod hostile;
 // Altering a list.
 mod mutate;
+// Signatures of another profile, and other signers.
+mod profile;
 // The verifier beside xmlsec1.
 mod systems;
+// Signature wrapping.
+mod wrapping;
 
 use super::verify;
-use crate::{Certificate, Document, Refusal};
+use crate::{
+    Certificate, Document, Refusal,
+    minting::{Mint, Signer},
+};
 use std::{fs, path::PathBuf};
 
 /// The namespace of XML signatures, for tests.
@@ -59,6 +68,37 @@ pub(super) fn judge(bytes: &[u8], signers: &[Certificate]) -> Result<String, Ref
     let document = Document::parse(bytes.to_vec())?;
     let signed = verify(&document, signers)?;
     Ok(signed.signer().subject())
+}
+
+/// A small list that the tests sign.
+pub(super) const LIST: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
+<TrustServiceStatusList xmlns="http://uri.etsi.org/02231/v2#" xmlns:a="http://uri.etsi.org/02231/v2/additionaltypes#" Id="list" TSLTag="http://uri.etsi.org/19612/TSLTag">
+  <SchemeInformation><TSLVersionIdentifier>6</TSLVersionIdentifier><TSLSequenceNumber>7</TSLSequenceNumber></SchemeInformation>
+  <TrustServiceProviderList><TSPName xml:lang="en">Good &amp; Sons</TSPName><a:MimeType>text/xml</a:MimeType></TrustServiceProviderList>
+</TrustServiceStatusList>
+"#;
+
+/// Asserts that a list is refused, for a reason with these words.
+pub(super) fn assert_refused(list: &str, signers: &[Certificate], expected: &str) {
+    let found = judge(list.as_bytes(), signers);
+    let reason = found.expect_err(expected).to_string();
+    assert!(
+        reason.contains(expected),
+        "{expected:?} is not in {reason:?}"
+    );
+}
+
+/// The signed list of the tests, and its signer.
+pub(super) fn minted(root: &'static str) -> (String, Vec<Certificate>) {
+    let signer = Signer::rsa("signer", 2048);
+    let mint = Mint {
+        root,
+        ..Mint::new(&signer)
+    };
+    let list = String::from_utf8(mint.sign(LIST)).unwrap();
+    let signers = vec![signer.certificate.clone()];
+    assert_eq!(judge(list.as_bytes(), &signers).err(), None);
+    (list, signers)
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Every algorithm of the closed list, signed by OpenSSL; and those that are outside of the list.
 
-use super::{hostile::LIST, judge};
+use super::{LIST, judge};
 use crate::minting::{Mint, Signer, method};
 use openssl::{hash::MessageDigest, nid::Nid};
 

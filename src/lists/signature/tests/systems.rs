@@ -1,10 +1,7 @@
 //! The verifier held beside another: xmlsec1 (libxmlsec, on libxml2 and OpenSSL), as Debian has it.
 
 use super::{
-    hostile::{LIST, originals, wrapped},
-    judge,
-    mutate::Mutant,
-    own_signers, real_lists,
+    LIST, hostile::originals, judge, mutate::Mutant, own_signers, real_lists, wrapping::wrapped,
 };
 use crate::{
     Certificate,
@@ -111,7 +108,10 @@ fn xmlsec1_accepts_wrapped_lists() {
     assert!(xmlsec1_accepts(list.as_bytes(), &signer.certificate));
     let mut accepted = Vec::new();
     for (name, wrapped) in wrapped(&list) {
-        let ours = judge(wrapped.as_bytes(), &[signer.certificate.clone()]);
+        let ours = judge(
+            wrapped.as_bytes(),
+            std::slice::from_ref(&signer.certificate),
+        );
         assert!(ours.is_err(), "{name}");
         if xmlsec1_accepts(wrapped.as_bytes(), &signer.certificate) {
             accepted.push(name);
