@@ -105,8 +105,8 @@ all)
 systems)
     for program in "$it" "$lists"; do
         attempt "$program" --ignored systems:: --skip bounds:: || judge "$program"
+        sed -n 's/^test \(.*\) \.\.\. .*<\([0-9.]*\)s>$/\2 \1/p' "$folder/out" >>"$folder/times"
     done
-    sed -n 's/^test \(.*\) \.\.\. .*<\([0-9.]*\)s>$/\2 \1/p' "$folder/out" >>"$folder/times"
     bounds "^systems::"
     ;;
 bounds) bounds -v "^systems::" ;;
