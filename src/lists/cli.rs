@@ -150,6 +150,10 @@ fn put_in_use(
             return Err(texts);
         }
     }
+    if bundle.anchors.is_empty() {
+        let text = "no anchor: are the national lists in the folder of lists?";
+        let _ = Terminal::errors().line(text);
+    }
     let written = folder.write(&bundle, &imported.anchors).map_err(one)?;
     print(format!(
         "{}: {} anchors for seals, {} for websites, from {} lists",

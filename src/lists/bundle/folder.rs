@@ -99,9 +99,8 @@ impl BundleFolder {
             return Err(refuse(&folder, error));
         }
         let unfinished = self.path.join(format!("{UNFINISHED}-{name}"));
-        write_folder(&unfinished, bundle, anchors).map_err(|fault| {
+        write_folder(&unfinished, bundle, anchors).inspect_err(|_| {
             let _ = fs::remove_dir_all(&unfinished);
-            fault
         })?;
         let put = || -> io::Result<()> {
             fs::rename(&unfinished, &folder)?;

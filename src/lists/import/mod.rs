@@ -101,6 +101,12 @@ pub fn import(request: &Request, progress: &mut dyn FnMut(String)) -> Result<Imp
     check_next_update(&list.scheme, request.at).map_err(refuse)?;
     let source = Source::new(&file, &verified.signed, &list.scheme);
     progress(source.describe());
+    for pin in unnamed(&request.pins, &list) {
+        progress(format!(
+            "a pinned signer whom the list of lists does not name any more: {}",
+            pin.subject()
+        ));
+    }
     let mut import = Import {
         pointers: national_pointers(&list),
         information: &list.scheme.information,
@@ -131,6 +137,14 @@ pub fn import(request: &Request, progress: &mut dyn FnMut(String)) -> Result<Imp
 
 fn one(fault: Fault) -> Vec<Fault> {
     vec![fault]
+}
+
+/// The pinned signers that are not among those whom the list of lists names for itself.
+fn unnamed<'p>(pins: &'p [Certificate], list: &TrustedList) -> Vec<&'p Certificate> {
+    let own = list.pointers.iter();
+    let own = own.filter(|pointer| pointer.list_type == ListType::ListOfLists);
+    let named: Vec<_> = own.flat_map(|pointer| &pointer.signers).collect();
+    pins.iter().filter(|pin| !named.contains(pin)).collect()
 }
 
 /// The pointers to national lists, by country. A country may have several addresses, and so several pointers.

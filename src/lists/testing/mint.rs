@@ -1,22 +1,16 @@
-//! Lists that tests write and sign, for what the real lists have not.
-//!
-//! The text is written in canonical form from the start, so that what is signed is the text itself: the tests do not sign with the code
-//! that they test.
+//! Trusted lists that tests write, for what the real lists have not. `minting` signs them.
 
-use crate::Certificate;
-use aws_lc_rs::{
-    rand::SystemRandom,
-    rsa,
-    signature::{self, EcdsaKeyPair},
+use crate::{
+    Certificate,
+    minting::{self, Mint, method},
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
-use sha2::{Digest as _, Sha256};
+use openssl::{hash::MessageDigest, nid::Nid};
 
 /// How a list is signed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Scheme {
-    /// RSA, PKCS#1, SHA-256.
+    /// RSA, PKCS#1, SHA-512.
     Rsa,
     /// RSA, PSS, SHA-256.
     Pss,
@@ -24,15 +18,10 @@ pub(crate) enum Scheme {
     Ecdsa,
 }
 
-enum Key {
-    Rsa(rsa::KeyPair),
-    Ecdsa(EcdsaKeyPair),
-}
-
 /// Someone who signs lists.
 pub(crate) struct Signer {
     pub(crate) certificate: Certificate,
-    key: Key,
+    signer: minting::Signer,
     scheme: Scheme,
     /// Whether the signer is named by SigningCertificateV2.
     pub(crate) is_v2: bool,
@@ -41,68 +30,40 @@ pub(crate) struct Signer {
 impl Signer {
     /// A new signer.
     pub(crate) fn new(name: &str, scheme: Scheme) -> Self {
-        let algorithm = match scheme {
-            Scheme::Rsa | Scheme::Pss => &rcgen::PKCS_RSA_SHA256,
-            Scheme::Ecdsa => &rcgen::PKCS_ECDSA_P256_SHA256,
-        };
-        let pair = KeyPair::generate_for(algorithm).unwrap();
-        let pkcs8 = pair.serialize_der();
-        let key = match scheme {
-            Scheme::Rsa | Scheme::Pss => Key::Rsa(rsa::KeyPair::from_pkcs8(&pkcs8).unwrap()),
-            Scheme::Ecdsa => Key::Ecdsa(
-                EcdsaKeyPair::from_pkcs8(&signature::ECDSA_P256_SHA256_FIXED_SIGNING, &pkcs8)
-                    .unwrap(),
-            ),
+        let signer = match scheme {
+            Scheme::Rsa | Scheme::Pss => minting::Signer::rsa(name, 2048),
+            Scheme::Ecdsa => minting::Signer::ecdsa(name, Nid::X9_62_PRIME256V1),
         };
         Self {
-            certificate: self_signed(name, &pair),
-            key,
+            certificate: signer.certificate.clone(),
+            signer,
             scheme,
             is_v2: true,
         }
     }
 
-    fn identifier(&self) -> &'static str {
+    fn mint(&self) -> Mint<'_> {
+        let mut mint = Mint::new(&self.signer);
+        mint.is_v2 = self.is_v2;
         match self.scheme {
-            Scheme::Rsa => "http://www.w3.org/2001/04/xmldsig-more#rsa-sha256",
-            Scheme::Pss => "http://www.w3.org/2007/05/xmldsig-more#sha256-rsa-MGF1",
-            Scheme::Ecdsa => "http://www.w3.org/2001/04/xmldsig-more#ecdsa-sha256",
-        }
-    }
-
-    fn sign(&self, text: &str) -> Vec<u8> {
-        let random = SystemRandom::new();
-        match &self.key {
-            Key::Ecdsa(pair) => {
-                let signature = pair.sign(&random, text.as_bytes()).unwrap();
-                signature.as_ref().to_vec()
+            Scheme::Rsa => {}
+            Scheme::Pss => {
+                mint.method = method("http://www.w3.org/2007/05/xmldsig-more#sha256-rsa-MGF1");
+                mint.hash = MessageDigest::sha256();
+                mint.salt = Some(32);
             }
-            Key::Rsa(pair) => {
-                let padding: &'static dyn signature::RsaEncoding = match self.scheme {
-                    Scheme::Pss => &signature::RSA_PSS_SHA256,
-                    _ => &signature::RSA_PKCS1_SHA256,
-                };
-                let mut bytes = vec![0; pair.public_modulus_len()];
-                pair.sign(padding, &random, text.as_bytes(), &mut bytes)
-                    .unwrap();
-                bytes
+            Scheme::Ecdsa => {
+                mint.method = method("http://www.w3.org/2001/04/xmldsig-more#ecdsa-sha256");
+                mint.hash = MessageDigest::sha256();
             }
         }
+        mint
     }
 }
 
-/// A new certificate of a service or signer.
+/// A new certificate of a service.
 pub(crate) fn certificate(name: &str) -> Certificate {
-    self_signed(name, &KeyPair::generate().unwrap())
-}
-
-fn self_signed(name: &str, pair: &KeyPair) -> Certificate {
-    let mut params = CertificateParams::default();
-    let mut subject = DistinguishedName::new();
-    subject.push(DnType::CommonName, name);
-    params.distinguished_name = subject;
-    let certificate = params.self_signed(pair).unwrap();
-    Certificate::from_der(certificate.der().to_vec()).unwrap()
+    minting::Signer::ecdsa(name, Nid::X9_62_PRIME256V1).certificate
 }
 
 /// A service that is minted.
@@ -272,51 +233,10 @@ fn pointer(
     )
 }
 
-/// Signs the content of a root element, which is in canonical form.
+/// Signs a root element with this content.
 pub(crate) fn sign(content: &str, signer: &Signer) -> String {
-    const ROOT: &str = "<TrustServiceStatusList xmlns=\"http://uri.etsi.org/02231/v2#\" Id=\"list\" TSLTag=\"http://uri.etsi.org/19612/TSLTag\">";
-    const END: &str = "</TrustServiceStatusList>";
-    let properties = properties(signer);
-    let info = signed_info(
-        &digest(&format!("{ROOT}{content}{END}")),
-        &digest(&properties),
-        signer,
+    let list = format!(
+        "<TrustServiceStatusList xmlns=\"http://uri.etsi.org/02231/v2#\" Id=\"list\" TSLTag=\"http://uri.etsi.org/19612/TSLTag\">{content}</TrustServiceStatusList>"
     );
-    let value = STANDARD.encode(signer.sign(&info));
-    let certificate = STANDARD.encode(signer.certificate.der());
-    format!(
-        "{ROOT}{content}<ds:Signature xmlns:ds=\"http://www.w3.org/2000/09/xmldsig#\" Id=\"sig\">{info}<ds:SignatureValue>{value}</ds:SignatureValue><ds:KeyInfo><ds:X509Data><ds:X509Certificate>{certificate}</ds:X509Certificate></ds:X509Data></ds:KeyInfo><ds:Object><xades:QualifyingProperties xmlns:xades=\"http://uri.etsi.org/01903/v1.3.2#\" Target=\"#sig\">{properties}</xades:QualifyingProperties></ds:Object></ds:Signature>{END}"
-    )
-}
-
-fn properties(signer: &Signer) -> String {
-    const DS: &str = "xmlns:ds=\"http://www.w3.org/2000/09/xmldsig#\"";
-    let name = match signer.is_v2 {
-        true => "SigningCertificateV2",
-        false => "SigningCertificate",
-    };
-    let serial = match signer.is_v2 {
-        true => String::new(),
-        false => format!(
-            "<xades:IssuerSerial><ds:X509IssuerName {DS}>CN=x</ds:X509IssuerName><ds:X509SerialNumber {DS}>1</ds:X509SerialNumber></xades:IssuerSerial>"
-        ),
-    };
-    let digest = STANDARD.encode(signer.certificate.sha256());
-    format!(
-        "<xades:SignedProperties xmlns:xades=\"http://uri.etsi.org/01903/v1.3.2#\" Id=\"props\"><xades:SignedSignatureProperties><xades:SigningTime>2026-06-01T00:00:00Z</xades:SigningTime><xades:{name}><xades:Cert><xades:CertDigest><ds:DigestMethod {DS} Algorithm=\"http://www.w3.org/2001/04/xmlenc#sha256\"></ds:DigestMethod><ds:DigestValue {DS}>{digest}</ds:DigestValue></xades:CertDigest>{serial}</xades:Cert></xades:{name}></xades:SignedSignatureProperties></xades:SignedProperties>"
-    )
-}
-
-fn signed_info(list: &str, properties: &str, signer: &Signer) -> String {
-    const EXCLUSIVE: &str = "http://www.w3.org/2001/10/xml-exc-c14n#";
-    let digest_method =
-        "<ds:DigestMethod Algorithm=\"http://www.w3.org/2001/04/xmlenc#sha256\"></ds:DigestMethod>";
-    format!(
-        "<ds:SignedInfo xmlns:ds=\"http://www.w3.org/2000/09/xmldsig#\"><ds:CanonicalizationMethod Algorithm=\"{EXCLUSIVE}\"></ds:CanonicalizationMethod><ds:SignatureMethod Algorithm=\"{}\"></ds:SignatureMethod><ds:Reference URI=\"#list\"><ds:Transforms><ds:Transform Algorithm=\"http://www.w3.org/2000/09/xmldsig#enveloped-signature\"></ds:Transform><ds:Transform Algorithm=\"{EXCLUSIVE}\"></ds:Transform></ds:Transforms>{digest_method}<ds:DigestValue>{list}</ds:DigestValue></ds:Reference><ds:Reference Type=\"http://uri.etsi.org/01903#SignedProperties\" URI=\"#props\"><ds:Transforms><ds:Transform Algorithm=\"{EXCLUSIVE}\"></ds:Transform></ds:Transforms>{digest_method}<ds:DigestValue>{properties}</ds:DigestValue></ds:Reference></ds:SignedInfo>",
-        signer.identifier()
-    )
-}
-
-fn digest(text: &str) -> String {
-    STANDARD.encode(Sha256::digest(text.as_bytes()))
+    String::from_utf8(signer.mint().sign(&list)).unwrap()
 }
