@@ -1,5 +1,12 @@
 //! The program as an operator runs it, on the real lists beside the project; and that nothing else links what reads XML.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "the whole crate is a test: a panic is how it fails"
+)]
+
 use std::{
     collections::BTreeSet,
     fs,
