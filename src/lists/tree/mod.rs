@@ -6,6 +6,8 @@
 
 // The characters of XML, and references.
 pub(crate) mod characters;
+// Where lines begin.
+mod lines;
 // The nodes of the arena.
 pub(crate) mod node;
 // Start tags.
@@ -21,6 +23,7 @@ mod tests;
 
 use crate::fault::Refusal;
 use build::build;
+use lines::Lines;
 use node::{Attribute, ElementNode, Node, Value};
 use std::{borrow::Cow, fmt};
 
@@ -38,8 +41,7 @@ pub struct Document {
     attributes: Vec<Attribute>,
     /// The values of attributes that are not as they stand.
     values: Vec<String>,
-    /// Where each line but the first begins.
-    lines: Vec<u32>,
+    lines: Lines,
 }
 
 impl Document {
@@ -58,15 +60,9 @@ impl Document {
         if source.starts_with('\u{feff}') {
             source.drain(..'\u{feff}'.len_utf8());
         }
-        let lines: Vec<u32> = source
-            .bytes()
-            .zip(1_u32..)
-            .filter_map(|(byte, next)| (byte == b'\n').then_some(next))
-            .collect();
-        let built = build(&source).map_err(|fault| {
-            let position = u32::try_from(fault.at).unwrap_or(u32::MAX);
-            Refusal::at(line(&lines, position), fault.what)
-        })?;
+        let lines = Lines::of(&source);
+        let built = build(&source)
+            .map_err(|fault| Refusal::at(lines.line(&source, fault.at), fault.what))?;
         let Some(&Node::Element(root)) = built.nodes.first() else {
             return Err(Refusal::new("no root element"));
         };
@@ -129,7 +125,9 @@ impl<'a> Element<'a> {
 
     /// The line of its start tag, counted from 1.
     pub fn line(&self) -> usize {
-        line(&self.document.lines, self.node.name.prefix.start)
+        let document = self.document;
+        let position = usize::try_from(self.node.name.prefix.start).unwrap_or_default();
+        document.lines.line(&document.source, position)
     }
 
     /// The value of an attribute, normalised; its namespace is `None` for an attribute without a prefix.
@@ -303,9 +301,4 @@ impl<'a> AttributeOf<'a> {
             }
         }
     }
-}
-
-/// The line of a position in the source, counted from 1, if these are the beginnings of all lines but the first.
-fn line(lines: &[u32], position: u32) -> usize {
-    lines.partition_point(|begin| *begin <= position) + 1
 }

@@ -78,6 +78,26 @@ fn sizes_are_bounded() {
     );
 }
 
+/// A line is found in any block, and the index of lines stays small.
+#[test]
+fn lines_are_counted_in_blocks() {
+    let text = format!(
+        "<a>{}<b/>{}<c/></a>",
+        "\n".repeat(10_000),
+        "é\n".repeat(5_000)
+    );
+    let document = parse(&text);
+    let found: Vec<_> = document.root().children().map(|it| it.line()).collect();
+    assert_eq!(found, [10_001, 15_001]);
+    assert_eq!(document.root().line(), 1);
+    let ends = format!("<a>{}", "\n".repeat(4_096 * 3 - 3));
+    assert!(
+        refusal(&ends).starts_with("line 12286: the file ends"),
+        "{}",
+        refusal(&ends)
+    );
+}
+
 /// A node is small: a list of 5 MB has about 110 000.
 #[test]
 fn nodes_are_small() {
