@@ -39,7 +39,7 @@ pub mod cli;
 mod minting;
 // What tests of several modules use.
 #[cfg(test)]
-mod testing;
+mod for_tests;
 
 pub use certificate::Certificate;
 pub use fault::Refusal;

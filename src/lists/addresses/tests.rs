@@ -2,11 +2,11 @@
 
 use super::{Address, addresses};
 use crate::{
-    import::ListFile,
-    testing::{
+    for_tests::{
         mint::{List, Scheme, Signer},
         real_lists,
     },
+    import::ListFile,
 };
 use std::fs;
 

@@ -4,9 +4,9 @@ use super::{
     BundleDocument, BundleFolder, CURRENT, Regression, Use, check, dated, diff, document, read,
 };
 use crate::{
+    for_tests::mint::{List, Scheme, Service, Signer},
     import::{Imported, Request, import, lists_in},
     show::Shown,
-    testing::mint::{List, Scheme, Service, Signer},
 };
 use portvakt_base::clock::Timestamp;
 use std::{

@@ -3,9 +3,9 @@
 use super::{fault, import_folder};
 use crate::{
     anchors::LeftOut,
+    for_tests::mint::{List, Scheme, Service, Signer},
     import::{Fault, Imported},
     list::{Assert, Criteria, KeyUsageBit, Qualification},
-    testing::mint::{List, Scheme, Service, Signer},
 };
 use std::{fs, sync::LazyLock};
 
@@ -314,7 +314,7 @@ fn parts_that_are_missing_or_wrong() {
 fn refuses(content: &str, reason: &str) {
     let (commission, spain) = &*SIGNERS;
     let of_lists = List::of_lists(&[("ES", &spain.certificate)]).sign(commission);
-    let text = crate::testing::mint::sign(content, spain);
+    let text = crate::for_tests::mint::sign(content, spain);
     let found = fault(import_texts(&[("eu.xml", of_lists), ("ES.xml", text)], NOW));
     println!("{found}");
     assert!(

@@ -3,12 +3,12 @@
 use super::{at, fault, folder_of, import_folder};
 use crate::{
     Certificate,
-    import::{Counts, Imported},
-    list::ListType,
-    testing::{
+    for_tests::{
         mint::{List, Scheme, Signer},
         own_signer, real_lists,
     },
+    import::{Counts, Imported},
+    list::ListType,
 };
 use std::{
     collections::BTreeSet,
