@@ -13,9 +13,7 @@ use std::{
 };
 
 /// Rules that are not implemented yet; a prefix stands for a whole family.
-const OPEN: &[&str] = &[
-    "CRT-14", "CTL-1", "CTL-3", "CTL-4", "SBX-16", "SBX-17",
-];
+const OPEN: &[&str] = &["CRT-14", "CTL-1", "CTL-3", "CTL-4", "SBX-16", "SBX-17"];
 
 /// Partly implemented rules, each with the missing part. Code and tests may cite them; the table shows the missing part.
 const PARTLY: &[(&str, &str)] = &[
@@ -24,7 +22,10 @@ const PARTLY: &[(&str, &str)] = &[
         "ERR-8",
         "the JSON body where the HTTP/2 library or pingora refuses a stream by itself",
     ),
-    ("CRT-8", "bundles are read as folders of PEM files: their age is not watched"),
+    (
+        "CRT-8",
+        "bundles are read as folders of PEM files: their age is not watched",
+    ),
     ("SCA-19", "bindings that move with a TPP's new identity"),
     (
         "SBX-8",
