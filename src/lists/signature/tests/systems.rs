@@ -57,7 +57,10 @@ fn both_verifiers_agree_on_real_lists() {
     println!("both agree on {count} lists");
 }
 
-/// Lists of every node altered: whatever ours accepts, xmlsec1 accepts too; what xmlsec1 accepts beyond that is named here.
+/// Of the changes, one in so many is held beside xmlsec1, which takes a process for each.
+const EACH: usize = 3;
+
+/// Lists with nodes altered: whatever ours accepts, xmlsec1 accepts too; what xmlsec1 accepts beyond that is named here.
 #[test]
 #[ignore = "needs xmlsec1"]
 fn ours_refuses_all_that_xmlsec1_refuses() {
@@ -76,7 +79,8 @@ fn ours_refuses_all_that_xmlsec1_refuses() {
     ];
     for (name, bytes) in originals() {
         let signers = own_signers(&bytes);
-        let mutants = super::mutate::Outline::new(&bytes).mutants();
+        let mutants = super::mutate::Outline::new(&bytes).mutants().into_iter();
+        let mutants: Vec<_> = mutants.step_by(EACH).collect();
         let judge_all = |mutants: &[Mutant]| -> Vec<String> {
             let is_theirs_alone = |Mutant { name, bytes }: &&Mutant| {
                 let ours = judge(bytes, &signers).is_ok();
