@@ -167,8 +167,7 @@ pub(super) fn prepare(
     );
     let drain = Drain::new(Arc::clone(gate.underway()), &fixed, core);
     let accepting = Arc::new(AtomicBool::new(false));
-    let pulse = Arc::new(Pulse::default());
-    let (socket, open) = closed(socket, &accepting, &pulse);
+    let (socket, open, pulse) = closed(socket, &accepting);
     let (of_current, of_clock) = (Arc::clone(&current), clock.clone());
     let public = listen(socket, gate, &fixed.listener, of_current, of_clock)?;
     let (system, watch) = (fixed.system.clone(), fixed.watch);
@@ -212,20 +211,20 @@ pub(super) fn prepare(
     })
 }
 
-/// The public socket, which accepts nobody until the sender says so.
+/// The public socket, which accepts nobody until the sender says so, and its pulse.
 fn closed(
     socket: TcpListener,
     accepting: &Arc<AtomicBool>,
-    pulse: &Arc<Pulse>,
-) -> (PublicSocket, watch::Sender<bool>) {
+) -> (PublicSocket, watch::Sender<bool>, Arc<Pulse>) {
     let (open, opened) = watch::channel(false);
+    let pulse = Arc::new(Pulse::default());
     let socket = PublicSocket {
         socket,
         open: opened,
         accepting: Arc::clone(accepting),
-        pulse: Arc::clone(pulse),
+        pulse: Arc::clone(&pulse),
     };
-    (socket, open)
+    (socket, open, pulse)
 }
 
 fn links(sca: &ScaSettings, environment: Environment, clock: &Clock) -> Result<Links, StartFault> {

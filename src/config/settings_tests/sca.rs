@@ -19,7 +19,7 @@ fn pages_keys_and_days_of_sca() {
         ),
         (
             "page: https://u@bank.example",
-            "page: found \"https://u@bank.example\"; it may not name a user",
+            "page: found \"https://…@bank.example\"; it may not name a user",
         ),
         (
             "page: https://bank.example/?request=1",
