@@ -280,7 +280,7 @@ fn events_below_http_name_their_network() {
     assert!(!shaken.is_empty() && shaken.iter().all(|network| network == key));
     assert_eq!(
         networks("a connection or a stream was ended"),
-        [key.clone()]
+        std::slice::from_ref(key)
     );
 }
 
