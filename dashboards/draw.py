@@ -90,6 +90,15 @@ def number(value, unit):
     return f"{value:.3g}{suffix}"
 
 
+def shown(value, panel):
+    """A value in the words of the panel, or by its unit."""
+    defaults = panel["fieldConfig"]["defaults"]
+    for mapping in defaults.get("mappings", []):
+        if word := mapping["options"].get(f"{value:g}"):
+            return word["text"]
+    return number(value, defaults["unit"])
+
+
 def legend(template, labels):
     return re.sub(r"{{(\w+)}}", lambda name: labels.get(name[1], ""), template)
 
@@ -146,27 +155,27 @@ def lines(axes, panel, prometheus, unit):
     return bool(found)
 
 
-def stat(axes, panel, prometheus, unit):
+def stat(axes, panel, prometheus, _):
     axes.axis("off")
     found, steps = prometheus.latest(panel), panel["fieldConfig"]["defaults"]["thresholds"]["steps"]
     # Side by side, and from the third on one below the other.
     if len(found) <= 2:
         for index, (name, value) in enumerate(found):
             x = (index + 0.5) / len(found)
-            axes.text(x, 0.5, number(value, unit), ha="center", va="center", fontsize=FONT, color=colour(value, steps), weight="bold")
+            axes.text(x, 0.5, shown(value, panel), ha="center", va="center", fontsize=FONT, color=colour(value, steps), weight="bold")
             axes.text(x, 0.1, name, ha="center", va="center", fontsize=6.5, color=PALE)
         return bool(found)
     place = axes.get_position().height * axes.figure.get_figheight()
-    shown = found[:max(1, int(place / 0.12))]
-    size = min(FONT, FONT * place / len(shown) / LINE)
-    for index, (name, value) in enumerate(shown):
-        y = 1 - (index + 0.5) / len(shown)
+    first = found[:max(1, int(place / 0.12))]
+    size = min(FONT, FONT * place / len(first) / LINE)
+    for index, (name, value) in enumerate(first):
+        y = 1 - (index + 0.5) / len(first)
         axes.text(0.02, y, name, va="center", fontsize=6.5, color=PALE)
-        axes.text(0.98, y, number(value, unit), ha="right", va="center", fontsize=size, color=colour(value, steps), weight="bold")
+        axes.text(0.98, y, shown(value, panel), ha="right", va="center", fontsize=size, color=colour(value, steps), weight="bold")
     return bool(found)
 
 
-def table(axes, panel, prometheus, unit):
+def table(axes, panel, prometheus, _):
     axes.axis("off")
     rows = prometheus.latest(panel)
     steps = panel["fieldConfig"]["defaults"]["thresholds"]["steps"]
@@ -174,7 +183,7 @@ def table(axes, panel, prometheus, unit):
     for index, (name, value) in enumerate(rows[:most]):
         y = 0.95 - index / most
         axes.text(0.01, y, textwrap.shorten(name, 8 * panel["gridPos"]["w"], placeholder=" …"), va="top", fontsize=7, color=INK)
-        axes.text(0.99, y, number(value, unit), va="top", ha="right", fontsize=7, color=colour(value, steps) if len(steps) > 1 else INK)
+        axes.text(0.99, y, shown(value, panel), va="top", ha="right", fontsize=7, color=colour(value, steps) if len(steps) > 1 else INK)
     return bool(rows)
 
 

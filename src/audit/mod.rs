@@ -34,6 +34,7 @@ use crate::{
     config::AuditSettings,
     private_file,
     state::PsuHash,
+    write_fault::WriteFault,
 };
 use chain::Chain;
 use pseudonyms::Pseudonyms;
@@ -189,7 +190,7 @@ impl Audit {
     }
 
     /// Whether the audit is required, and why it cannot be written.
-    pub fn fault(&self) -> Option<(bool, String)> {
+    pub fn fault(&self) -> Option<(bool, WriteFault)> {
         let open = self.0.as_ref()?;
         Some((open.is_required, open.shared.fault()?))
     }

@@ -8,9 +8,10 @@ use crate::{
     clock::LogTime,
     hex, private_file,
     state::{Hash, PsuHash},
+    write_fault::{WriteCause, WriteFault},
 };
 use aws_lc_rs::{hmac, rand};
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, ErrorCode, OptionalExtension};
 use std::{collections::BTreeMap, io::ErrorKind, path::Path, time::Duration};
 
 /// The name of the file in the folder of the audit.
@@ -26,6 +27,20 @@ const SCHEMA: &str = "
     CREATE TABLE IF NOT EXISTS salt (psu BLOB PRIMARY KEY, salt BLOB NOT NULL) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS erasure (id INTEGER PRIMARY KEY, pseudonym TEXT NOT NULL, at INTEGER NOT NULL);
 ";
+
+/// Why the file of the salts cannot be written.
+pub(super) fn fault(error: &rusqlite::Error) -> WriteFault {
+    let cause = match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => WriteCause::NoSpace,
+        Some(ErrorCode::ReadOnly) => WriteCause::ReadOnly,
+        Some(ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => WriteCause::NoPermission,
+        _ => WriteCause::Other,
+    };
+    WriteFault {
+        cause,
+        text: format!("{FILE}: {error}"),
+    }
+}
 
 /// An erasure that the chain does not have yet.
 #[derive(Debug)]

@@ -1,7 +1,10 @@
 //! The counts and failures that the thread that writes shares with those who send records.
 
 use super::{event::Class, places::Places};
-use crate::clock::Stopwatch;
+use crate::{
+    clock::Stopwatch,
+    write_fault::{WriteCause, WriteFault},
+};
 use std::{
     collections::BTreeMap,
     sync::{
@@ -42,7 +45,7 @@ pub(super) struct Shared {
     pub(super) places: Places,
     is_failing: AtomicBool,
     /// The class whose last batch could not be written, and why.
-    faults: Mutex<BTreeMap<Class, String>>,
+    faults: Mutex<BTreeMap<Class, WriteFault>>,
     busy: Busy,
     /// Whether the log of events says that the disk hangs.
     hang_is_logged: AtomicBool,
@@ -119,13 +122,13 @@ impl Shared {
     }
 
     /// Notes the result of a batch, and says so when it differs from the one before.
-    pub(super) fn note(&self, class: Class, fault: Option<String>) {
+    pub(super) fn note(&self, class: Class, fault: Option<WriteFault>) {
         let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
         let had = faults.contains_key(&class);
         match fault {
             Some(fault) => {
                 if !had {
-                    tracing::error!(fault, "the audit cannot be written");
+                    tracing::error!(%fault, "the audit cannot be written");
                 }
                 faults.insert(class, fault);
             }
@@ -153,7 +156,7 @@ impl Shared {
     }
 
     /// Why the last batch could not be written, or that the disk hangs.
-    pub(super) fn fault(&self) -> Option<String> {
+    pub(super) fn fault(&self) -> Option<WriteFault> {
         let faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(fault) = faults.values().next() {
             return Some(fault.clone());
@@ -162,6 +165,9 @@ impl Shared {
             return None;
         }
         self.log_hang();
-        Some(HANGING.to_owned())
+        Some(WriteFault {
+            cause: WriteCause::NoAnswer,
+            text: HANGING.to_owned(),
+        })
     }
 }

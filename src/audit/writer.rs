@@ -7,7 +7,7 @@
 use super::{
     chain::Chain,
     event::{AuditEvent, AuditKind, Class},
-    pseudonyms::{Erasure, Pseudonyms},
+    pseudonyms::{self, Erasure, Pseudonyms},
     retire,
     shared::{AuditUnavailable, Shared},
 };
@@ -15,6 +15,7 @@ use crate::{
     clock::{Clock, LogTime, Stopwatch},
     config::AuditSettings,
     hex,
+    write_fault::{WriteCause, WriteFault},
 };
 use serde_json::{Map, Value};
 use std::{
@@ -152,19 +153,19 @@ impl Writer {
     }
 
     /// Appends records to the chain of a class, and notes the result.
-    fn append(&mut self, class: Class, events: &[&AuditEvent]) -> Result<(), String> {
+    fn append(&mut self, class: Class, events: &[&AuditEvent]) -> Result<(), WriteFault> {
         self.shared.begin_work();
         let result = self.try_append(class, events);
         self.shared.note(class, result.as_ref().err().cloned());
         result
     }
 
-    fn try_append(&mut self, class: Class, events: &[&AuditEvent]) -> Result<(), String> {
+    fn try_append(&mut self, class: Class, events: &[&AuditEvent]) -> Result<(), WriteFault> {
         let mut records = Vec::new();
         if events.iter().any(|event| event.psu.is_some()) {
             // A PSU may have been erased since: its pseudonym must not be used again.
             let looked = self.pseudonyms.has_changed();
-            looked.map_err(|error| format!("salts.db: {error}"))?;
+            looked.map_err(|error| pseudonyms::fault(&error))?;
         }
         for event in events {
             records.push(record(event, &mut self.pseudonyms)?);
@@ -173,9 +174,12 @@ impl Writer {
         }
         let now = self.clock.log_time();
         let chain = self.chains.iter_mut().find(|chain| chain.class() == class);
-        let chain = chain.ok_or("there is no such chain")?;
+        let chain = chain.ok_or_else(|| WriteFault {
+            cause: WriteCause::Other,
+            text: "there is no such chain".to_owned(),
+        })?;
         let appended = chain.append(now, &records);
-        appended.map_err(|error| format!("{}: {error}", class.name()))
+        appended.map_err(|error| WriteFault::new(&error, format!("{}: {error}", class.name())))
     }
 
     /// Puts erasures by other processes into the chain.
@@ -235,13 +239,16 @@ impl Writer {
 }
 
 /// The members of a record after `prev`, with the pseudonym of its PSU.
-fn record(event: &AuditEvent, pseudonyms: &mut Pseudonyms) -> Result<Map<String, Value>, String> {
+fn record(
+    event: &AuditEvent,
+    pseudonyms: &mut Pseudonyms,
+) -> Result<Map<String, Value>, WriteFault> {
     let mut members = Map::new();
     members.insert("time".into(), event.at.to_string().into());
     members.insert("kind".into(), event.kind.name().into());
     if let Some(psu) = event.psu {
         let pseudonym = pseudonyms.of(psu);
-        let pseudonym = pseudonym.map_err(|error| format!("salts.db: {error}"))?;
+        let pseudonym = pseudonym.map_err(|error| pseudonyms::fault(&error))?;
         members.insert("psu".into(), pseudonym.into());
     }
     members.extend(event.members.clone());
@@ -461,7 +468,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(10));
         }
         assert!(watch.elapsed() > Duration::from_secs(4));
-        assert_eq!(shared.fault().unwrap(), "the disk does not answer");
+        assert_eq!(shared.fault().unwrap().text, "the disk does not answer");
         // The disk answers again.
         let away = folder.path().join("away");
         fs::rename(&journal, &away).unwrap();

@@ -23,5 +23,7 @@ pub mod causes;
 pub mod hex;
 // Networks of IP addresses.
 pub mod network;
+// Why a file cannot be written.
+pub mod write_fault;
 // Enums whose values have names.
 mod values;

@@ -26,6 +26,7 @@ use crate::{
     },
     network::Network,
     trust::{Certificate, Tolerated},
+    write_fault::WriteFault,
 };
 use serde::{Serialize, Serializer};
 use std::{
@@ -113,7 +114,7 @@ impl AccessLog {
     }
 
     /// Why the last lines could not be written.
-    pub(super) fn fault(&self) -> Option<String> {
+    pub(super) fn fault(&self) -> Option<WriteFault> {
         self.stream.fault()
     }
 

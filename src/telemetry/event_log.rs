@@ -12,6 +12,7 @@ use crate::{
     clock::{Clock, LogTime},
     config::LogOutput,
     interface::TppId,
+    write_fault::WriteFault,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -98,7 +99,7 @@ pub(super) fn counts() -> LineCounts {
 }
 
 /// Why the last events could not be written.
-pub(super) fn fault() -> Option<String> {
+pub(super) fn fault() -> Option<WriteFault> {
     LOG.get().and_then(|log| log.stream.fault())
 }
 

@@ -14,6 +14,7 @@ use crate::{
     expiring::Expiring,
     interface::{self, Side, headers::accept_fix, operations},
     trust::{CertificateSource, Tolerated, revocation::FetchResult},
+    write_fault::WriteCause,
 };
 use std::fmt::Debug;
 
@@ -189,6 +190,8 @@ labels! {
     Table = "table" AtFirstUse(StateTable);
     Condition = "cause" Closed(ReadinessCondition);
     Degraded = "cause" Closed(Degradation);
+    Written = "of" AtFirstUse(Degradation);
+    WriteFault = "why" AtFirstUse(WriteCause);
     Reload = "result" Closed(ReloadResult);
     Upgrade = "result" Closed(UpgradeResult);
     Lines = "result" Closed(LineResult);

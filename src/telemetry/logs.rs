@@ -5,9 +5,9 @@ use super::{
     samples::{Families, number},
     stream::LineCounts,
     table::{self, Metric},
-    values::LineResult,
+    values::{Degradation, LineResult},
 };
-use crate::audit::AuditCounts;
+use crate::{audit::AuditCounts, write_fault::WriteFault};
 
 /// Adds the numbers of lines of both logs, of spans, and of records of the audit.
 pub(super) fn add([access, events, spans]: [LineCounts; 3], audit: AuditCounts, to: &mut Families) {
@@ -25,6 +25,19 @@ pub(super) fn add([access, events, spans]: [LineCounts; 3], audit: AuditCounts, 
         failed,
     };
     add_stream(&table::AUDIT_RECORDS, records, to);
+}
+
+/// Adds why the access log, the log of events and the audit cannot be written.
+pub(super) fn add_faults([access, events, audit]: [Option<WriteFault>; 3], to: &mut Families) {
+    let all = [
+        (Degradation::AccessLog, access),
+        (Degradation::EventLog, events),
+        (Degradation::Audit, audit),
+    ];
+    let all = all
+        .into_iter()
+        .filter_map(|(of, fault)| Some(((of, fault?.cause), 1.0)));
+    to.each(&table::WRITE_FAULT, all);
 }
 
 fn add_stream(metric: &'static Metric<Lines>, counts: LineCounts, to: &mut Families) {

@@ -94,6 +94,7 @@ use crate::{
     clock::{Clock, Timestamp},
     expiring::Finding,
     interface::{Reason, operations::Catalogue},
+    write_fault::WriteFault,
 };
 use audited::RefusalRecords;
 use connections::Connections;
@@ -238,7 +239,7 @@ impl Telemetry {
     }
 
     /// Why the last lines of the access log, and of the log of events, could not be written.
-    pub fn log_faults(&self) -> [Option<String>; 2] {
+    pub fn log_faults(&self) -> [Option<WriteFault>; 2] {
         [self.outputs.fault(), event_log::fault()]
     }
 
@@ -360,6 +361,9 @@ impl Telemetry {
             self.audit.counts(),
             &mut families,
         );
+        let [access, events] = self.log_faults();
+        let audit = self.audit.fault().map(|(_, fault)| fault);
+        logs::add_faults([access, events, audit], &mut families);
         state::add(state, *now, &mut families);
         if let Some(registers) = configuration.registers {
             registers::add(registers, *now, &mut families);

@@ -9,7 +9,10 @@ use super::{
     stream::{LAST_WITHIN, LineCounts},
     traces::Traces,
 };
-use crate::clock::{LogTime, Stopwatch};
+use crate::{
+    clock::{LogTime, Stopwatch},
+    write_fault::WriteFault,
+};
 use std::time::Duration;
 
 /// The access log and the traces of one gateway, if it has them.
@@ -43,7 +46,7 @@ impl Outputs {
     }
 
     /// Why the last lines of the access log could not be written.
-    pub(super) fn fault(&self) -> Option<String> {
+    pub(super) fn fault(&self) -> Option<WriteFault> {
         self.access.as_ref().and_then(AccessLog::fault)
     }
 

@@ -12,6 +12,7 @@ use super::{
 use crate::{
     clock::{LogTime, Stopwatch},
     config::LogOutput,
+    write_fault::WriteFault,
 };
 use std::{
     io,
@@ -70,11 +71,11 @@ struct Shared<L> {
     dropped: AtomicU64,
     failed: AtomicU64,
     /// The failure of the last write.
-    fault: Mutex<Option<String>>,
+    fault: Mutex<Option<WriteFault>>,
     /// Who waits for the file to be opened again.
     reopen: Mutex<Option<SyncSender<Result<(), String>>>>,
     /// The failure of the last attempt to do so: lines go into the file that was open before.
-    moved: Mutex<Option<String>>,
+    moved: Mutex<Option<WriteFault>>,
     /// The lines for which the queue has no place.
     reserve: Reserve<L>,
 }
@@ -207,7 +208,7 @@ impl<L> LineStream<L> {
     }
 
     /// Why the last lines could not be written, or were not written into the file that the log has now; `None` if they were.
-    pub(super) fn fault(&self) -> Option<String> {
+    pub(super) fn fault(&self) -> Option<WriteFault> {
         let fault = locked(&self.shared.fault).clone();
         fault.or_else(|| locked(&self.shared.moved).clone())
     }
@@ -300,17 +301,19 @@ impl<L: JsonLine> Writer<L> {
     }
 
     fn reopen(&mut self) -> Result<(), String> {
-        let reopened = self.sink.reopen().map_err(|fault| {
-            format!(
+        let fault = self.sink.reopen().err().map(|fault| {
+            let text = format!(
                 "{fault}; lines go into the file that was open before, until SIGUSR1 opens this one"
-            )
+            );
+            WriteFault::new(&fault.error, text)
         });
-        *locked(&self.shared.moved) = reopened.clone().err();
-        reopened
+        locked(&self.shared.moved).clone_from(&fault);
+        fault.map_or(Ok(()), |fault| Err(fault.text))
     }
 
     fn note(&self, error: Option<io::Error>) {
-        *locked(&self.shared.fault) = error.map(|error| error.to_string());
+        let fault = error.map(|error| WriteFault::new(&error, error.to_string()));
+        *locked(&self.shared.fault) = fault;
     }
 }
 
@@ -322,6 +325,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
     use crate::telemetry::reserve::OWN;
+    use crate::write_fault::WriteCause;
     use std::{collections::HashMap, fs, fs::File, io::Read};
 
     impl JsonLine for &'static str {
@@ -397,7 +401,9 @@ mod tests {
         assert!(stream.flush(LAST_WITHIN));
         let counts = stream.counts();
         assert_eq!((counts.written, counts.failed), (0, 5));
-        assert!(stream.fault().unwrap().contains("No space left"));
+        let fault = stream.fault().unwrap();
+        assert_eq!(fault.cause, WriteCause::NoSpace);
+        assert!(fault.text.contains("No space left"), "{fault}");
     }
 
     #[test]
@@ -435,7 +441,8 @@ mod tests {
         );
         stream.write("a");
         assert!(stream.flush(LAST_WITHIN));
-        assert_eq!(stream.fault(), Some(fault));
+        let kept = stream.fault().unwrap();
+        assert_eq!((kept.cause, kept.text), (WriteCause::NoFolder, fault));
         assert_eq!(fs::read_to_string(moved.join("log")).unwrap(), "a\n");
         fs::create_dir(&logs).unwrap();
         stream.reopen(LAST_WITHIN).unwrap();

@@ -714,6 +714,8 @@ fn a_full_disk_stops_requests_only_if_the_audit_is_required() {
         let shown = [metric("portvakt_not_ready"), metric("portvakt_degraded")];
         let required_fails = f64::from(u8::from(required));
         assert_eq!(shown, [required_fails, 1.0 - required_fails]);
+        let why = |name| gate.metric_now("portvakt_write_fault", &["of=\"audit\"", name]);
+        assert_eq!(why("why=\"no_space\""), 1.0);
         assert!(gate.metric_now("portvakt_audit_records_total", &["result=\"failed\""]) >= 1.0);
         gate.upstream().take();
         let status = if required { 503 } else { 200 };
@@ -728,6 +730,7 @@ fn a_full_disk_stops_requests_only_if_the_audit_is_required() {
         });
         accepted(&gate, &payment);
         accepted(&gate, &read);
+        assert_eq!(why(""), 0.0);
         assert_eq!(
             metric("portvakt_not_ready") + metric("portvakt_degraded"),
             0.0

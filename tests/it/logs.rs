@@ -337,50 +337,56 @@ fn files_that_cannot_be_opened_again_are_no_success() {
         let answer = gate.control("/readyz").json();
         answer["degraded"].as_array().map_or(0, Vec::len)
     };
+    let without_folder = || gate.metric_now("portvakt_write_fault", &["why=\"no_folder\""]);
     eventually("it serves", || logs.join("events.log").exists());
+    assert_eq!(without_folder(), 0.0);
     fs::rename(&logs, &moved).unwrap();
     signal(&program, "-USR1");
     eventually("an error", || has(&moved, "a log was not opened again"));
     assert!(!has(&moved, "the logs were opened again"));
     accepted(&gate, &Call::accounts().present().only(Protocol::Http1));
     eventually("a line", || lines(&moved.join("access.log")).len() == 1);
-    assert_eq!(degraded(), 2);
+    assert_eq!((degraded(), without_folder()), (2, 2.0));
     fs::create_dir(&logs).unwrap();
     signal(&program, "-USR1");
     eventually("the event", || {
         logs.join("events.log").exists() && has(&logs, "the logs were opened again")
     });
-    assert_eq!(degraded(), 0);
+    assert_eq!((degraded(), without_folder()), (0, 0.0));
 }
 
 /// A full disk on each log, and a closed pipe: lines are counted as failed, /readyz names the log, and requests are served.
 #[test]
 fn a_log_that_cannot_be_written_is_counted_and_said() {
     let full = || File::options().write(true).open("/dev/full").unwrap();
-    for (stdout, stderr, log, metric) in [
+    for (stdout, stderr, log, metric, why) in [
         (
             Stdio::from(full()),
             Stdio::null(),
             "access log",
             "portvakt_access_lines_total",
+            "no_space",
         ),
         (
             Stdio::null(),
             Stdio::from(full()),
             "event log",
             "portvakt_event_lines_total",
+            "no_space",
         ),
         (
             Stdio::piped(),
             Stdio::null(),
             "access log",
             "portvakt_access_lines_total",
+            "no_reader",
         ),
         (
             Stdio::null(),
             Stdio::piped(),
             "event log",
             "portvakt_event_lines_total",
+            "no_reader",
         ),
     ] {
         let gate = Gate::builder().for_program();
@@ -402,6 +408,8 @@ fn a_log_that_cannot_be_written_is_counted_and_said() {
             readiness.json()["degraded"].to_string().contains(log),
             "{log}"
         );
+        let why = format!("why=\"{why}\"");
+        assert_eq!(gate.metric_now("portvakt_write_fault", &[&why]), 1.0);
         accepted(&gate, &call);
     }
 }

@@ -50,6 +50,9 @@ struct Panel {
     limits: Option<[f64; 2]>,
     /// What stands there where no series is left, if that is well.
     empty: Option<String>,
+    /// Words for values.
+    #[serde(default)]
+    words: Map<String, Value>,
     /// By legend.
     queries: Map<String, Value>,
 }
@@ -249,6 +252,15 @@ impl Panel {
         }
         if let Some(empty) = &self.empty {
             defaults["noValue"] = empty.as_str().into();
+        }
+        if !self.words.is_empty() {
+            let words = self.words.iter().enumerate();
+            let options: Map<_, _> = words
+                .map(|(index, (value, text))| {
+                    (value.clone(), json!({"index": index, "text": text}))
+                })
+                .collect();
+            defaults["mappings"] = json!([{"type": "value", "options": options}]);
         }
         let options = match self.kind {
             Kind::Timeseries => {
