@@ -191,7 +191,7 @@ labels! {
     Condition = "cause" Closed(ReadinessCondition);
     Degraded = "cause" Closed(Degradation);
     Written = "of" AtFirstUse(Degradation);
-    WriteFault = "why" AtFirstUse(WriteCause);
+    Why = "why" AtFirstUse(WriteCause);
     Reload = "result" Closed(ReloadResult);
     Upgrade = "result" Closed(UpgradeResult);
     Lines = "result" Closed(LineResult);

@@ -8,7 +8,7 @@ use super::labels::{
     Ends, Environment, ExpiringKind, Failure, Fault, Fetch, Files, Fix, Folder, Group, Handshake,
     Hash, Issuer, Key, LabelSet, Lines, ObservedCheck, Operation, OperationReason, Outcome, Place,
     Proven, Quota, Reason, Reload, Sca, Serial, Shed, Source, Status, Table, TimedCheck, Tls,
-    ToleratedFault, Tpp, Upgrade, Upstream, Use, Values,
+    ToleratedFault, Tpp, Upgrade, Upstream, Use, Values, Why, Written,
 };
 use crate::state::Counters;
 use std::marker::PhantomData;
@@ -237,7 +237,7 @@ metrics! {
             "Whether this condition of /readyz fails.";
         DEGRADED = Gauge "portvakt_degraded" [Degraded]
             "Whether /readyz names this fault under degraded: requests are served nevertheless.";
-        WRITE_FAULT = Gauge "portvakt_write_fault" [Written, WriteFault]
+        WRITE_FAULT = Gauge "portvakt_write_fault" [Written, Why]
             "Always 1: why a log or the audit cannot be written; no series while it can. /readyz has the whole sentence.";
         EXPIRING = Gauge "portvakt_expiring" [ExpiringKind]
             "What ends or fills, by the worst of its kind: 1 if it ends or is full soon, or has ended without an effect on requests; 2 if requests fail; otherwise 0. The log has a line about each once a day, and `check` warns of it.";
