@@ -46,6 +46,8 @@ values! {
         Crl = "crl",
         /// OCSP answers and CRLs that the gateway fetches.
         Revocation = "revocation",
+        /// The bundle of trust anchors.
+        Bundle = "bundle",
         /// The EBA's register.
         Register = "register",
         /// The number of tokens that a key of SCA links may seal.
@@ -106,6 +108,7 @@ impl Expiring {
             Self::Crl => &["revocation.crls"],
             // The addresses are in the certificates, or here; an address is no path.
             Self::Revocation => &[],
+            Self::Bundle => &["trust.bundle"],
             Self::Register => &["registers.eba"],
             Self::TokenKey => &["sca.token_keys"],
             Self::StateDisk => &["state.file"],
@@ -132,6 +135,7 @@ impl Expiring {
             | Self::ClientAnchor => true,
             Self::Crl
             | Self::Revocation
+            | Self::Bundle
             | Self::Register
             | Self::TokenKey
             | Self::StateDisk
@@ -145,7 +149,11 @@ impl Expiring {
     pub const fn stops_requests(self) -> bool {
         !matches!(
             self,
-            Self::ListenerOcsp | Self::Intermediate | Self::LogsDisk | Self::CopiesDisk
+            Self::ListenerOcsp
+                | Self::Intermediate
+                | Self::Bundle
+                | Self::LogsDisk
+                | Self::CopiesDisk
         )
     }
 
@@ -167,6 +175,8 @@ impl Expiring {
             Self::ListenerOcsp => DAY.min(quarter),
             Self::Register => (2 * DAY).min(quarter),
             Self::Crl | Self::Revocation => (3 * DAY).min(quarter),
+            // A list is good for months, and its next issue comes weeks before its end: only one that comes late is told.
+            Self::Bundle => 7 * DAY,
             _ => 30 * DAY,
         };
         Timestamp::from_unix(not_after.unix().saturating_sub(before))
@@ -219,6 +229,7 @@ mod tests {
         assert_eq!(of(Expiring::Crl, 1), 6);
         assert_eq!(of(Expiring::ListenerOcsp, 7), 24);
         assert_eq!(of(Expiring::Register, 8), 48);
+        assert_eq!(of(Expiring::Bundle, 180), 7 * 24);
     }
 
     #[test]

@@ -54,6 +54,7 @@ pub(super) fn warn_of_all(
         shown,
         periods: periods.collect(),
         consequence,
+        counts_each: true,
     }));
 }
 

@@ -31,6 +31,7 @@ mod written_paths;
 // The sections, the files that they name, and the settings.
 mod answer_sizes;
 mod audit;
+mod bundle;
 mod control;
 mod control_clients;
 mod documentation;
@@ -70,6 +71,7 @@ pub use amount::duration;
 pub use answer_sizes::AnswerSizes;
 pub use audit::AuditSettings;
 pub use authority::{Authority, Host};
+pub use bundle::{NextUpdate, TrustBundle};
 pub use control::{ClientCa, ControlAccess, ControlAddress, ControlTls};
 pub use control_clients::{ClientRoles, ControlRole};
 pub use document::Document;

@@ -22,7 +22,8 @@ impl NamedFile {
     /// own.
     fn is_shared(&self) -> bool {
         let key = self.place.path.as_str();
-        let is_fetched = key.starts_with("registers.")
+        let is_fetched = key == "trust.bundle"
+            || key.starts_with("registers.")
             || key.starts_with("revocation.")
             || key.ends_with(".ocsp_response");
         !self.secret && !is_fetched

@@ -102,7 +102,7 @@ pub struct Shown {
     pub text: String,
     /// The SHA-256 of the text, in hexadecimal digits.
     pub hash: String,
-    /// The SHA-256 over the public files that it names, in hexadecimal digits. Registers, CRLs and OCSP responses are left out, because
+    /// The SHA-256 over the public files that it names, in hexadecimal digits. Registers, bundles, CRLs and OCSP responses are left out, because
     /// replicas fetch them at different times.
     pub files_hash: String,
 }

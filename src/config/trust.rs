@@ -1,55 +1,87 @@
 //! The section `trust`, and `listener.client_anchors`: the trust anchors and intermediates of TPP certificates.
 //!
-//! Invariant: a folder of trust anchors holds at least one certificate. Deliberately not here: checking for revocation
-//! (`revocation`) and registers (`registers`).
+//! Invariant: a folder of trust anchors holds at least one certificate, and so does a bundle for each use that it alone serves. Deliberately
+//! not here: the files of a bundle (`bundle`), checking for revocation (`revocation`) and registers (`registers`).
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use openssl::{nid::Nid, x509::X509};
 
+use super::bundle::{self, ReadBundle, TrustBundle};
 use super::identity::warn_of_all;
 use super::inspection::Inspection;
 use super::pem;
 use super::section::Section;
 use super::value::Value;
+use super::warning::{self, Condition};
 use crate::expiring::Expiring;
-use crate::trust::{Anchors, CertificateTypes, Trust};
+use crate::trust::{Anchors, CertificateTypes, Trust, validity_of};
 
 /// The folders of certificates. Every file in them contains certificates in PEM (CRT-9).
 #[derive(Clone, Debug)]
 pub struct TrustFiles {
-    /// The folder of trust anchors.
-    pub anchors: PathBuf,
+    /// The folder of trust anchors; `None` if all of them are in the bundle.
+    pub anchors: Option<PathBuf>,
+    /// The bundle of trust anchors from the EU's trusted lists (CRT-8). None by default.
+    pub bundle: Option<TrustBundle>,
     /// The folder of intermediates, which serve only to build paths to an anchor. None by default.
     pub intermediates: Option<PathBuf>,
-    /// The folder of the anchors of QWACs (TLS-3). None by default: the anchors of sealing certificates apply.
+    /// The folder of the anchors of QWACs (TLS-3). None by default: those in `anchors` apply.
     pub clients: Option<PathBuf>,
+}
+
+impl TrustFiles {
+    /// The folders of trust anchors, for people.
+    pub fn shown_anchors(&self) -> String {
+        let bundle = self.bundle.as_ref().map(|bundle| &bundle.path);
+        let folders = self.anchors.iter().chain(bundle);
+        let folders: Vec<_> = folders.map(|path| path.display().to_string()).collect();
+        folders.join(" and ")
+    }
 }
 
 /// A folder, and its certificates.
 pub(super) type Folder = (PathBuf, Vec<X509>);
 
-/// Reads the section. `clients` are the anchors of QWACs if they have their own.
+/// Reads the section. `clients` are the anchors of QWACs if they have their own; `asks_clients` is whether TLS asks for a certificate.
 pub(super) fn read(
     mut section: Section<'_>,
     clients: Option<Folder>,
+    asks_clients: bool,
     inspection: &Inspection,
     base: &Path,
 ) -> Option<(TrustFiles, Trust)> {
-    let anchors = section.required("anchors");
+    let bundle = section.optional("bundle");
+    let anchors = match bundle {
+        Some(_) => section.optional("anchors"),
+        None => section.required("anchors"),
+    };
+    let (has_anchors, has_bundle) = (anchors.is_some(), bundle.is_some());
     let anchors = anchors.and_then(|value| folder(&value, base, Expiring::Anchor));
+    let bundle = bundle.and_then(|value| {
+        let read = bundle::read(&value, base)?;
+        let serves_clients = asks_clients && clients.is_none();
+        judge_bundle(&value, &read, has_anchors, serves_clients);
+        Some(read)
+    });
     let intermediates = section.optional("intermediates");
     let intermediates =
         intermediates.and_then(|value| folder(&value, base, Expiring::Intermediate));
     let types = section.optional("certificate_types");
     let types = types.and_then(|value| certificate_types(&value));
-    let place = section.place_of("anchors");
+    let place = section.place_of(if has_anchors { "anchors" } else { "bundle" });
     section.finish();
-    let (path, found) = anchors?;
+    if anchors.is_some() != has_anchors || bundle.is_some() != has_bundle {
+        return None;
+    }
+    let (path, found) = anchors.unzip();
     let (other_path, others) = intermediates.unzip();
     let (client_path, client_found) = clients.unzip();
+    let (bundle, found, client_found) = join(bundle, found.unwrap_or_default(), client_found);
     let files = TrustFiles {
         anchors: path,
+        bundle,
         intermediates: other_path,
         clients: client_path,
     };
@@ -62,6 +94,64 @@ pub(super) fn read(
         .ok()?;
     let trust = Trust::new(anchors).with_client_anchors(clients);
     Some((files, trust.with_types(types.unwrap_or_default())))
+}
+
+/// The anchors of seals and of clients: those of the bundle beside those of the folders, each once. Clients that have no folder of their own
+/// have the anchors of `found` (TLS-3), but never the bundle's anchors of seals.
+fn join(
+    bundle: Option<ReadBundle>,
+    found: Vec<X509>,
+    clients: Option<Vec<X509>>,
+) -> (Option<TrustBundle>, Vec<X509>, Option<Vec<X509>>) {
+    let Some(ReadBundle {
+        bundle,
+        seals,
+        websites,
+    }) = bundle
+    else {
+        return (None, found, clients);
+    };
+    let each_once = |own: Vec<X509>, more: Vec<X509>| {
+        let mut seen = HashSet::new();
+        let all = own.into_iter().chain(more);
+        all.filter(|one| one.to_der().is_ok_and(|der| seen.insert(der)))
+            .collect::<Vec<_>>()
+    };
+    let clients = each_once(clients.unwrap_or_else(|| found.clone()), websites);
+    (Some(bundle), each_once(found, seals), Some(clients))
+}
+
+/// Reports faults and warnings of a bundle's anchors. Without a folder of anchors the bundle alone has those of seals; `serves_clients` is
+/// whether those of clients have no folder of their own.
+fn judge_bundle(value: &Value<'_>, read: &ReadBundle, has_anchors: bool, serves_clients: bool) {
+    let path = read.bundle.path.display();
+    if read.seals.is_empty() && !has_anchors {
+        value.fault(format!(
+            "{path} has no anchor of seals, and trust.anchors names none: every request would be refused; import a list with services for seals"
+        ));
+    }
+    if read.websites.is_empty() && !has_anchors && serves_clients {
+        value.fault(format!(
+            "{path} has no anchor of web sites: every client certificate would be refused; name anchors by listener.client_anchors"
+        ));
+    }
+    for (folder, found, of) in [
+        ("seals", &read.seals, Expiring::Anchor),
+        ("websites", &read.websites, Expiring::ClientAnchor),
+    ] {
+        warn_of_trial(value, &read.bundle.path, found);
+        let periods = found.iter().filter_map(|one| validity_of(one).ok());
+        let periods: Vec<_> = periods.collect();
+        if !periods.is_empty() {
+            value.warn_while(Condition::Folder(warning::Folder {
+                of,
+                shown: format!("{path}/{folder}"),
+                periods,
+                consequence: ": every certificate that needs them is refused",
+                counts_each: false,
+            }));
+        }
+    }
 }
 
 /// The certificate types that may sign (CRT-3).
@@ -100,6 +190,16 @@ fn is_trial(certificate: &X509) -> bool {
     common_name(certificate).is_some_and(|name| TRIAL.contains(&name.as_str()))
 }
 
+fn warn_of_trial(value: &Value<'_>, path: &Path, found: &[X509]) {
+    for certificate in found.iter().filter(|one| is_trial(one)) {
+        let name = common_name(certificate).unwrap_or_default();
+        value.weakens(format!(
+            "{} holds \"{name}\", a CA for trials: whoever has its key can act as any TPP; remove it",
+            path.display()
+        ));
+    }
+}
+
 fn common_name(certificate: &X509) -> Option<String> {
     let mut names = certificate.subject_name().entries_by_nid(Nid::COMMONNAME);
     names.next()?.data().to_string().ok()
@@ -118,13 +218,7 @@ fn folder(value: &Value<'_>, base: &Path, of: Expiring) -> Option<Folder> {
     for fault in faults {
         value.fault(fault);
     }
-    for certificate in found.iter().filter(|one| is_trial(one)) {
-        let name = common_name(certificate).unwrap_or_default();
-        value.weakens(format!(
-            "{} holds \"{name}\", a CA for trials: whoever has its key can act as any TPP; remove it",
-            path.display()
-        ));
-    }
+    warn_of_trial(value, &path, &found);
     let consequence = match of.stops_requests() {
         true => ": every certificate that needs them is refused",
         false => "",

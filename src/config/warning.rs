@@ -47,6 +47,9 @@ pub(super) struct Folder {
     pub(super) periods: Vec<Validity>,
     /// The consequence if none of them is valid, which completes the text.
     pub(super) consequence: &'static str,
+    /// Whether the end of one of them counts. That of a bundle's anchor does not: lists name anchors that have ended, and each import renews
+    /// the others.
+    pub(super) counts_each: bool,
 }
 
 impl Warning {
@@ -75,6 +78,7 @@ impl Warning {
         let first = match &self.condition {
             Condition::Always(_) | Condition::Missing(..) => None,
             Condition::Period(period) => Some(period.validity.not_after),
+            Condition::Folder(folder) if !folder.counts_each => None,
             Condition::Folder(folder) => {
                 let ends = folder.periods.iter().map(|period| period.not_after);
                 ends.min()
@@ -129,6 +133,7 @@ impl Folder {
         let (all, folder) = (self.periods.len(), &self.shown);
         let invalid = self.periods.iter().filter(|period| !period.contains(now));
         let found = match invalid.count() {
+            count if count < all && !self.counts_each => return None,
             0 => {
                 let ends = self.periods.iter();
                 let ends = ends.filter(|period| now > self.of.warns_from(**period));

@@ -86,7 +86,8 @@ fn missing_keys_have_defaults() {
             .reloadable
             .trust
             .anchors
-            .ends_with("../certs/anchors")
+            .as_ref()
+            .is_some_and(|path| path.ends_with("../certs/anchors"))
     );
     assert_eq!(settings.reloadable.trust.intermediates, None);
     assert_eq!(settings.reloadable.operations, None);

@@ -12,6 +12,8 @@ mod trust;
 mod keys;
 // SCA.
 mod sca;
+// A bundle of trust anchors.
+mod bundle;
 // Settings that a reload does not change.
 mod restart;
 // Groups of endpoints.

@@ -124,7 +124,7 @@ pub fn run(args: &CertArgs, now: Timestamp, out: &mut dyn Write) -> Result<ExitC
 fn judges(args: &CertArgs) -> Result<Judges, CertFault> {
     if let Some(path) = &args.config {
         let settings = Settings::load(path).map_err(CertFault::Config)?;
-        let whose = settings.reloadable.trust.anchors.display().to_string();
+        let whose = settings.reloadable.trust.shown_anchors();
         let trust = settings.reloadable.snapshot.trust;
         let types = trust.types();
         return Ok(Judges::By(Box::new(trust.into_anchors()), types, whose));

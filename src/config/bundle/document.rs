@@ -1,0 +1,193 @@
+//! `bundle.yaml`, as the gateway reads it: which certificates a bundle holds, and when its lists are to be replaced.
+//!
+//! Invariants: the schema is closed, so that a bundle with a meaning that this gateway does not know is refused; time and memory are
+//! bounded. Deliberately not here: where each anchor comes from, which is for people and for the next import (`portvakt-lists`).
+
+use crate::clock::Timestamp;
+use serde::{Deserialize, Deserializer, de::Error as _, de::IgnoredAny};
+use std::collections::BTreeMap;
+
+/// The version of the format that this gateway reads.
+const FORMAT: u64 = 1;
+
+/// The most anchors of a bundle. The lists of all countries have some hundreds of granted services that issue certificates.
+const MAX_ANCHORS: usize = 10_000;
+
+/// The most values of a document. That of Spain's list of 2026, one of the longest, has 1 767 lines.
+const MAX_NODES: usize = 1_000_000;
+
+/// What a bundle holds.
+#[derive(Debug)]
+pub(super) struct BundleDocument {
+    /// When it was imported.
+    pub(super) made: Timestamp,
+    /// The time as of which services were judged: an import with `--at` judges as of another time than its own.
+    pub(super) as_of: Timestamp,
+    /// The list that is to be replaced first, with its country; `None` if all lists are closed.
+    pub(super) next_update: Option<NextUpdate>,
+    /// The SHA-256 of the anchors for seals, in hexadecimal digits, by the names of their files.
+    pub(super) seals: Listed,
+    /// The same of the anchors for web sites.
+    pub(super) websites: Listed,
+}
+
+/// The SHA-256 of certificates, by the names of their files.
+pub(super) type Listed = BTreeMap<String, String>;
+
+/// When the first list of a bundle is to be replaced.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NextUpdate {
+    /// The time by which its operator publishes the next one (TS 119 612, clause 5.3.15).
+    pub at: Timestamp,
+    /// The country of the list; `EU` for the list of lists.
+    pub territory: String,
+}
+
+/// The file. `_` begins the name of a field that only has to be there.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    #[serde(rename = "format")]
+    _format: u64,
+    #[serde(deserialize_with = "moment")]
+    made: Timestamp,
+    #[serde(deserialize_with = "moment")]
+    as_of: Timestamp,
+    list_of_lists: List,
+    #[serde(default, rename = "pivots")]
+    _pivots: IgnoredAny,
+    #[serde(default)]
+    lists: Vec<List>,
+    #[serde(default, rename = "missing")]
+    _missing: IgnoredAny,
+    #[serde(default)]
+    anchors: Vec<Anchor>,
+    #[serde(default, rename = "left_out")]
+    _left_out: IgnoredAny,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct List {
+    territory: String,
+    #[serde(rename = "operator")]
+    _operator: IgnoredAny,
+    #[serde(rename = "version")]
+    _version: IgnoredAny,
+    #[serde(rename = "sequence")]
+    _sequence: IgnoredAny,
+    #[serde(rename = "issued")]
+    _issued: IgnoredAny,
+    #[serde(default)]
+    next_update: Option<Moment>,
+    #[serde(rename = "sha256")]
+    _sha256: IgnoredAny,
+    #[serde(rename = "signer")]
+    _signer: IgnoredAny,
+    #[serde(rename = "signer_sha256")]
+    _signer_sha256: IgnoredAny,
+    #[serde(default, rename = "services")]
+    _services: IgnoredAny,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Anchor {
+    sha256: String,
+    #[serde(rename = "subject")]
+    _subject: IgnoredAny,
+    #[serde(rename = "not_after")]
+    _not_after: IgnoredAny,
+    file: String,
+    #[serde(rename = "for")]
+    uses: Vec<Use>,
+    #[serde(rename = "services")]
+    _services: IgnoredAny,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Use {
+    Seals,
+    Websites,
+}
+
+/// Enough of the file to know its format.
+#[derive(Deserialize)]
+struct Format {
+    format: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Moment(#[serde(deserialize_with = "moment")] Timestamp);
+
+/// A time as RFC 3339 in UTC.
+fn moment<'de, D: Deserializer<'de>>(from: D) -> Result<Timestamp, D::Error> {
+    let text = String::deserialize(from)?;
+    let parsed = text.parse::<jiff::Timestamp>().ok();
+    let seconds = parsed.and_then(|at| u64::try_from(at.as_second()).ok());
+    let found = seconds.map(Timestamp::from_unix);
+    found.ok_or_else(|| D::Error::custom("expected a time in UTC, such as 2026-01-31T12:00:00Z"))
+}
+
+impl BundleDocument {
+    /// Reads the document.
+    ///
+    /// # Errors
+    /// The first fault, with its line.
+    pub(super) fn read(text: &str) -> Result<Self, String> {
+        // The format comes first: of another one, a key that is unknown here would be no fault.
+        let Format { format } = parse(text)?;
+        if format != FORMAT {
+            return Err(format!(
+                "it has the format {format}, and this gateway reads {FORMAT}; import with the portvakt-lists of this version"
+            ));
+        }
+        let written: Written = parse(text)?;
+        let count = written.anchors.len();
+        if count > MAX_ANCHORS {
+            return Err(format!(
+                "it lists {count} anchors; at most {MAX_ANCHORS} are read"
+            ));
+        }
+        let lists = std::iter::once(written.list_of_lists).chain(written.lists);
+        let next = lists.filter_map(|list| {
+            let Moment(at) = list.next_update?;
+            let territory = list.territory;
+            Some(NextUpdate { at, territory })
+        });
+        let next_update = next.min();
+        let (mut seals, mut websites) = (Listed::new(), Listed::new());
+        for Anchor {
+            sha256, file, uses, ..
+        } in written.anchors
+        {
+            for of in uses {
+                let listed = match of {
+                    Use::Seals => &mut seals,
+                    Use::Websites => &mut websites,
+                };
+                if listed.insert(file.clone(), sha256.clone()).is_some() {
+                    return Err(format!("it lists {file:?} twice"));
+                }
+            }
+        }
+        Ok(Self {
+            made: written.made,
+            as_of: written.as_of,
+            next_update,
+            seals,
+            websites,
+        })
+    }
+}
+
+fn parse<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, String> {
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! { max_nodes: MAX_NODES, max_events: 2 * MAX_NODES },
+        with_snippet: false,
+    };
+    let parsed = serde_saphyr::from_str_with_options(text, options);
+    parsed.map_err(|error| error.to_string())
+}

@@ -1,0 +1,313 @@
+//! A bundle of trust anchors that `portvakt-lists import` wrote (`trust.bundle`, CRT-8, CRT-13): a folder with `bundle.yaml`, `seals` and
+//! `websites`.
+//!
+//! Invariants: only the owner of the files can change what is loaded; exactly the certificates that `bundle.yaml` lists are loaded; and
+//! they are of one bundle, because the link is followed once. Deliberately not here: the lists themselves, and whether their services are
+//! granted, which the import has judged.
+
+// bundle.yaml.
+mod document;
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use openssl::x509::X509;
+use sha2::{Digest, Sha256};
+
+use super::named_file::NamedFile;
+use super::pem;
+use super::value::Value;
+use super::warning::{Condition, Period};
+use crate::clock::Timestamp;
+use crate::expiring::{Expiring, Level};
+use crate::trust::Validity;
+use crate::{hex, private_file};
+use document::{BundleDocument, Listed};
+
+pub use document::NextUpdate;
+
+/// The file that describes a bundle.
+const DOCUMENT: &str = "bundle.yaml";
+
+/// The folders of anchors: those of QSealCs, and those of QWACs.
+const FOLDERS: [&str; 2] = ["seals", "websites"];
+
+/// The longest `bundle.yaml`, in bytes. That of Spain's list of 2026 alone has 64 KiB.
+const MAX_DOCUMENT_BYTES: u64 = 16 * 1024 * 1024;
+
+/// The longest file of an anchor, in bytes: one certificate, with a line for each of its services before it.
+const MAX_ANCHOR_BYTES: u64 = 256 * 1024;
+
+/// The bits of a mode that let others than the owner write (inode(7)).
+const OTHERS_WRITE: u32 = 0o022;
+
+/// The sticky bit: others create files in the folder, and replace none.
+const STICKY: u32 = 0o1000;
+
+/// The most faults of a bundle that are reported: one that was exchanged for another has one for each file.
+const MAX_FAULTS: usize = 10;
+
+/// How far the time of the import may lie ahead: another machine may have imported.
+const AHEAD: u64 = 3_600;
+
+/// A bundle that is in use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrustBundle {
+    /// Its folder, or the link to it, as the configuration names it.
+    pub path: PathBuf,
+    /// When it was imported.
+    pub imported: Timestamp,
+    /// When the first of its lists is to be replaced; `None` if all of them are closed.
+    pub next_update: Option<NextUpdate>,
+}
+
+/// A bundle with its anchors.
+pub(super) struct ReadBundle {
+    pub(super) bundle: TrustBundle,
+    /// The anchors of QSealCs.
+    pub(super) seals: Vec<X509>,
+    /// The anchors of QWACs.
+    pub(super) websites: Vec<X509>,
+}
+
+/// Reads the bundle that a key names; `None` only after a fault.
+pub(super) fn read(value: &Value<'_>, base: &Path) -> Option<ReadBundle> {
+    let path = value.path(base)?;
+    // A look for changed files sees the files of a folder, and not those of the folders in it.
+    for folder in FOLDERS {
+        value.inspection().names(NamedFile {
+            place: value.place().clone(),
+            path: path.join(folder),
+            secret: false,
+        });
+    }
+    let (found, document) = match load(&path) {
+        Ok(loaded) => loaded,
+        Err(faults) => {
+            for fault in faults {
+                value.fault(fault);
+            }
+            return None;
+        }
+    };
+    let BundleDocument {
+        made,
+        as_of,
+        next_update,
+        ..
+    } = document;
+    if as_of != made {
+        value.weakens(format!(
+            "the bundle was imported as of {as_of} (--at): services that were withdrawn since are trusted"
+        ));
+    }
+    let [seals, websites] = found;
+    let bundle = TrustBundle {
+        path,
+        imported: made,
+        next_update,
+    };
+    warn_of_next_update(value, &bundle);
+    Some(ReadBundle {
+        bundle,
+        seals,
+        websites,
+    })
+}
+
+/// Warns before, and after, the first list is to be replaced. The anchors serve on: a late list is no reason to refuse every TPP.
+fn warn_of_next_update(value: &Value<'_>, bundle: &TrustBundle) {
+    let Some(NextUpdate { at, territory }) = &bundle.next_update else {
+        return;
+    };
+    let imported = bundle.imported;
+    let texts = [
+        format!("the bundle was imported at {imported}, which lies ahead: its age is unknown"),
+        format!(
+            "the list of {territory} is to be replaced by {at}, within 7 days, and its next issue has not been imported: fetch the lists and import them"
+        ),
+        format!(
+            "the list of {territory} was to be replaced by {at}: its anchors still serve; fetch the lists and import them"
+        ),
+    ];
+    value.warn_while(Condition::Period(Period {
+        of: Expiring::Bundle,
+        validity: Validity {
+            not_before: Timestamp::from_unix(imported.unix().saturating_sub(AHEAD)),
+            not_after: *at,
+        },
+        at_end: Level::Soon,
+        texts,
+    }));
+}
+
+/// The anchors of both folders, and what `bundle.yaml` says beside them.
+fn load(path: &Path) -> Result<([Vec<X509>; 2], BundleDocument), Vec<String>> {
+    // Followed once: a link that leads elsewhere meanwhile must not mix two bundles.
+    let folder = fs::canonicalize(path).map_err(|error| {
+        let path = path.display();
+        vec![format!(
+            "{path} is not a readable folder: {error}; expected the folder that portvakt-lists import writes"
+        )]
+    })?;
+    let mut faults = Vec::new();
+    // Who writes in the folder around it leads the link elsewhere, or puts another bundle in its place.
+    let around = [path, folder.as_path()].map(private_file::folder_of);
+    let around = around.map(|around| fs::canonicalize(around).unwrap_or_else(|_| around.into()));
+    faults.extend(
+        around
+            .iter()
+            .filter_map(|around| judge_around(around).err()),
+    );
+    let own = [folder.clone()].into_iter();
+    let own = own.chain(FOLDERS.map(|name| folder.join(name)));
+    faults.extend(own.filter_map(|own| judge_folder(&own).err()));
+    if !faults.is_empty() {
+        faults.dedup();
+        return Err(faults);
+    }
+    let document = read_document(&folder.join(DOCUMENT)).map_err(|fault| vec![fault])?;
+    let [seals, websites] = FOLDERS.map(|name| folder.join(name));
+    let seals = certificates(&seals, &document.seals, &mut faults);
+    let websites = certificates(&websites, &document.websites, &mut faults);
+    match faults.len() {
+        0 => Ok(([seals, websites], document)),
+        count => {
+            faults.truncate(MAX_FAULTS);
+            if let Some(more) = count.checked_sub(MAX_FAULTS).filter(|more| *more > 0) {
+                faults.push(format!("{}: {more} more faults", folder.display()));
+            }
+            Err(faults)
+        }
+    }
+}
+
+fn read_document(path: &Path) -> Result<BundleDocument, String> {
+    let shown = path.display();
+    let bytes = read_file(path, MAX_DOCUMENT_BYTES)?;
+    let text = str::from_utf8(&bytes).map_err(|_| format!("{shown} is not UTF-8"))?;
+    let document = BundleDocument::read(text);
+    document.map_err(|fault| {
+        format!("{shown}: {fault}; only portvakt-lists import writes it: import again, or lead the link to an older bundle")
+    })
+}
+
+/// The certificates of a folder, each of which must be the one that is listed under its name.
+fn certificates(folder: &Path, listed: &Listed, faults: &mut Vec<String>) -> Vec<X509> {
+    let entries = match pem::visible_entries(folder) {
+        Ok(entries) => entries,
+        Err(error) => {
+            let folder = folder.display();
+            faults.push(format!("{folder} is not a readable folder: {error}"));
+            return Vec::new();
+        }
+    };
+    let name_of = |path: &Path| {
+        path.file_name()
+            .and_then(|name| name.to_str())
+            .map(str::to_owned)
+    };
+    let mut found = Vec::new();
+    for path in &entries {
+        let Some(sha256) = name_of(path).and_then(|name| listed.get(&name)) else {
+            let path = path.display();
+            faults.push(format!(
+                "{path} is not listed in {DOCUMENT}: only what was imported is loaded; remove it, or name anchors of your own by trust.anchors"
+            ));
+            continue;
+        };
+        match certificate(path, sha256) {
+            Ok(certificate) => found.push(certificate),
+            Err(fault) => faults.push(fault),
+        }
+    }
+    let present: Vec<_> = entries.iter().filter_map(|path| name_of(path)).collect();
+    let missing = listed.keys().filter(|name| !present.contains(name));
+    faults.extend(missing.map(|name| {
+        let folder = folder.display();
+        format!("{folder} has no file {name:?}, which {DOCUMENT} lists: import again, or lead the link to an older bundle")
+    }));
+    found
+}
+
+/// The only certificate of a file, which has this SHA-256.
+fn certificate(path: &Path, sha256: &str) -> Result<X509, String> {
+    let shown = path.display();
+    let mut found = X509::stack_from_pem(&read_file(path, MAX_ANCHOR_BYTES)?).unwrap_or_default();
+    let certificate = found.pop().filter(|_| found.is_empty());
+    let certificate = certificate
+        .ok_or_else(|| format!("{shown} is not one certificate in PEM; import again"))?;
+    let der = certificate.to_der().map_err(|error| {
+        let reason = pem::reason(&error);
+        format!("{shown} contains an unreadable certificate ({reason})")
+    })?;
+    match hex::encode(&Sha256::digest(&der)) == sha256 {
+        true => Ok(certificate),
+        false => Err(format!(
+            "{shown} is not the certificate that {DOCUMENT} lists by its SHA-256: import again, or lead the link to an older bundle"
+        )),
+    }
+}
+
+/// Reads a file of the bundle: no link, and only its owner can change it.
+fn read_file(path: &Path, most: u64) -> Result<Vec<u8>, String> {
+    let shown = path.display();
+    let unreadable = |error| format!("{shown} cannot be read: {error}");
+    let is_link = fs::symlink_metadata(path).map_err(unreadable)?.is_symlink();
+    if is_link {
+        return Err(format!(
+            "{shown} is a link, and others may be able to change its target; put the file in its place, or import again"
+        ));
+    }
+    let file = private_file::open(path).map_err(unreadable)?;
+    judge_mode(
+        path,
+        file.metadata().map_err(unreadable)?.permissions().mode(),
+    )?;
+    let mut bytes = Vec::new();
+    let read = file.take(most.saturating_add(1)).read_to_end(&mut bytes);
+    read.map_err(unreadable)?;
+    match u64::try_from(bytes.len()) {
+        Ok(length) if length <= most => Ok(bytes),
+        _ => Err(format!("{shown} is longer than {most} bytes")),
+    }
+}
+
+/// Judges a folder of the bundle: no link, and only its owner writes in it.
+fn judge_folder(path: &Path) -> Result<(), String> {
+    let shown = path.display();
+    let unreadable = |error| format!("{shown} is not a readable folder: {error}");
+    let found = fs::symlink_metadata(path).map_err(unreadable)?;
+    if !found.is_dir() {
+        return Err(format!(
+            "{shown} is not a folder; expected one that portvakt-lists import wrote"
+        ));
+    }
+    judge_mode(path, found.permissions().mode())
+}
+
+/// Judges a folder that holds the bundle, or the link to it.
+fn judge_around(path: &Path) -> Result<(), String> {
+    let unreadable = |error| format!("{} is not a readable folder: {error}", path.display());
+    let mode = fs::metadata(path).map_err(unreadable)?.permissions().mode();
+    match mode & STICKY {
+        0 => judge_mode(path, mode),
+        _ => Ok(()),
+    }
+}
+
+fn judge_mode(path: &Path, mode: u32) -> Result<(), String> {
+    let mode = mode & 0o7777;
+    if mode & OTHERS_WRITE == 0 {
+        return Ok(());
+    }
+    let path = path.display();
+    Err(format!(
+        "{path}: its mode {mode:04o} lets others than its owner change whom the gateway trusts; chmod go-w {path}"
+    ))
+}
+
+#[cfg(test)]
+mod tests;

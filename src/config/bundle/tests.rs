@@ -1,0 +1,167 @@
+//! What a `bundle.yaml` may say; whole bundles are in `settings_tests::bundle`.
+
+use super::document::{BundleDocument, NextUpdate};
+use crate::clock::Timestamp;
+use proptest::prelude::*;
+
+/// A document as `portvakt-lists` writes it, with a list that is closed and an anchor for both uses.
+const WHOLE: &str = "\
+# Trust anchors from the EU's trusted lists, and where each comes from.
+format: 1
+made: 2026-07-16T08:00:00Z
+as_of: 2026-07-16T08:00:00Z
+list_of_lists:
+  territory: EU
+  operator: European Commission
+  version: 6
+  sequence: 388
+  issued: 2026-07-01T07:00:00Z
+  next_update: 2026-12-31T00:00:00Z
+  sha256: 00ff
+  signer: CN=one
+  signer_sha256: 00ff
+pivots:
+- eu-lotl-pivot-341.xml
+lists:
+- territory: 'NO'
+  operator: Nkom
+  version: 6
+  sequence: 60
+  issued: 2026-07-01T07:00:00Z
+  next_update: 2026-11-30T12:00:00Z
+  sha256: 00ff
+  signer: CN=two
+  signer_sha256: 00ff
+  services:
+  - type: CA/QC
+    state: granted
+    count: 3
+- territory: UK
+  operator: closed
+  version: 5
+  sequence: 9
+  issued: 2020-07-01T07:00:00Z
+  next_update: null
+  sha256: 00ff
+  signer: CN=three
+  signer_sha256: 00ff
+missing:
+- ES
+anchors:
+- sha256: aa
+  subject: CN=both
+  not_after: 2030-01-01T00:00:00Z
+  file: NO-aa.pem
+  for:
+  - seals
+  - websites
+  services:
+  - territory: 'NO'
+    provider: a provider
+    service: a service
+    granted_since: 2020-01-01T00:00:00Z
+    for:
+    - seals
+    qualifications:
+    - qualifiers:
+      - QCForESeal
+      criteria:
+        assert: all
+- sha256: bb
+  subject: CN=seal
+  not_after: 2030-01-01T00:00:00Z
+  file: NO-bb.pem
+  for:
+  - seals
+  services: []
+left_out:
+- territory: 'NO'
+  provider: p
+  service: s
+  reason: r
+";
+
+//= CRT-8 accepted
+#[test]
+fn a_whole_document() {
+    let read = BundleDocument::read(WHOLE).unwrap();
+    assert_eq!(read.made.to_string(), "2026-07-16T08:00:00Z");
+    assert_eq!(read.as_of, read.made);
+    let next = NextUpdate {
+        at: Timestamp::from_unix(1_796_040_000),
+        territory: "NO".to_owned(),
+    };
+    assert_eq!(read.next_update, Some(next), "the earliest of all");
+    let names = |listed: &super::Listed| listed.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&read.seals), ["NO-aa.pem", "NO-bb.pem"]);
+    assert_eq!(names(&read.websites), ["NO-aa.pem"]);
+    assert_eq!(read.seals["NO-bb.pem"], "bb");
+    let least = "format: 1\nmade: 2026-07-16T08:00:00Z\nas_of: 2026-07-15T08:00:00Z\n\
+        list_of_lists: {territory: EU, operator: o, version: 6, sequence: 1, issued: x, sha256: x, signer: x, signer_sha256: x}\n";
+    let read = BundleDocument::read(least).unwrap();
+    assert_eq!((read.next_update, read.seals.len()), (None, 0));
+}
+
+//= CRT-8 refused
+#[test]
+fn what_no_document_says() {
+    for (from, to, expected) in [
+        ("format: 1", "format: 2\nnews: x", "it has the format 2"),
+        ("format: 1\n", "", "format"),
+        ("pivots:", "pivot:", "pivot"),
+        ("  subject: CN=both\n", "", "subject"),
+        ("for:\n  - seals\n  - websites", "for: [stamps]", "stamps"),
+        (
+            "made: 2026-07-16T08:00:00Z",
+            "made: today",
+            "expected a time in UTC",
+        ),
+        (
+            "next_update: 2026-12-31T00:00:00Z",
+            "next_update: soon",
+            "expected a time in UTC",
+        ),
+        ("NO-bb.pem", "NO-aa.pem", "it lists \"NO-aa.pem\" twice"),
+        (
+            "signer: CN=two",
+            "signer: CN=two\n  signer: CN=four",
+            "signer",
+        ),
+    ] {
+        assert!(WHOLE.contains(from), "{from}");
+        let fault = BundleDocument::read(&WHOLE.replacen(from, to, 1)).unwrap_err();
+        assert!(fault.contains(expected), "{from}: {fault}");
+    }
+    for text in [
+        "",
+        "-",
+        "[",
+        "a\0b",
+        "format: 1\n---\nformat: 1\n",
+        "&a [*a, *a]",
+    ] {
+        assert!(BundleDocument::read(text).is_err(), "{text:?}");
+    }
+    let anchor = "- {sha256: a, subject: a, not_after: a, file: @, for: [seals], services: []}\n";
+    let (head, _) = WHOLE.split_once("anchors:\n").unwrap();
+    let many = (0..=10_000).map(|number| anchor.replace('@', &number.to_string()));
+    let many = format!("{head}anchors:\n{}", many.collect::<String>());
+    let fault = BundleDocument::read(&many).unwrap_err();
+    assert_eq!(fault, "it lists 10001 anchors; at most 10000 are read");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever the file holds is an answer.
+    #[test]
+    fn no_text_makes_it_panic(text in "\\PC{0,200}", at in 0..WHOLE.len(), byte in any::<char>()) {
+        drop(BundleDocument::read(&text));
+        if WHOLE.is_char_boundary(at) {
+            let mut altered = WHOLE.to_owned();
+            altered.insert(at, byte);
+            drop(BundleDocument::read(&altered));
+            drop(BundleDocument::read(&WHOLE[..at]));
+        }
+    }
+}
