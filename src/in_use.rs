@@ -12,7 +12,8 @@ use crate::{
     },
     clock::Timestamp,
     config::{
-        ControlAccess, Fixed, ReadFiles, Reloadable, ServerCertificates, TicketKeys, Warning,
+        ControlAccess, Fixed, ReadFiles, Reloadable, ServerCertificates, TicketKeys, TrustBundle,
+        Warning,
     },
     expiring::{Expiring, Finding, Level},
     interface::{
@@ -55,6 +56,8 @@ pub struct InUse {
     pub openapi: Value,
     /// The description as callers without a signature get it; empty if they get none.
     pub documents: Vec<Document>,
+    /// The bundle of trust anchors, if there is one.
+    pub bundle: Option<TrustBundle>,
     /// The files that the configuration was read from.
     pub files: ReadFiles,
     /// The conditions of the configuration that the operator should change, now or at some time.
@@ -93,7 +96,7 @@ impl InUse {
             sca: _,
             assertion: _,
             snapshot,
-            trust: _,
+            trust,
             operations: _,
             warnings,
             files,
@@ -112,6 +115,7 @@ impl InUse {
                 false => Vec::new(),
             },
             openapi,
+            bundle: trust.bundle,
             files,
             warnings,
             since: now,
@@ -129,6 +133,7 @@ impl InUse {
             ends: self.ends(),
             findings: self.findings(now),
             seen: trust.seen(),
+            bundle: self.bundle.as_ref(),
             registers: self.snapshot.registers.as_deref(),
             revocation: trust.revocation().map(Arc::as_ref),
             seals: self.links.sealed().collect(),

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     admission::{ObservableCheck, Outcome, Record},
     clock::{LogTime, Timestamp},
-    config::Shown,
+    config::{Shown, TrustBundle},
     expiring::{Expiring, Finding},
     interface::{
         headers::{RequestId, trace::TraceContext},
@@ -126,6 +126,8 @@ pub struct ConfigurationFacts<'a> {
     pub findings: Vec<Finding>,
     /// The certificates of TPPs by which a signature has verified.
     pub seen: VerifiedCertificates,
+    /// The bundle of trust anchors; `None` without one.
+    pub bundle: Option<&'a TrustBundle>,
     /// The registers; `None` if they are not checked.
     pub registers: Option<&'a Registers>,
     /// The revocation check; `None` if revocation is not checked.

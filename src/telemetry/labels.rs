@@ -199,7 +199,7 @@ labels! {
     Build = "version" Bounded("the version of the program");
     Commit = "commit" Bounded("the commit, or `not recorded`");
     Hash = "hash" Bounded("the first 16 digits of the SHA-256 of its text with all defaults, as `portvakt config show` prints it");
-    Files = "files" Bounded("those of the SHA-256 over the public files that it names: certificates, anchors and the catalogue, not registers, CRLs and OCSP responses");
+    Files = "files" Bounded("those of the SHA-256 over the public files that it names: certificates, anchors and the catalogue, not registers, bundles, CRLs and OCSP responses");
     Environment = "environment" AtFirstUse(
         operations::Environment,
         [operations::Environment::Sandbox, operations::Environment::Production].into_iter(),

@@ -77,6 +77,12 @@ pub(super) fn add(facts: &ConfigurationFacts<'_>, to: &mut Families) {
         .filter(|(of, _)| of.is_certificate())
         .map(|(of, end)| (*of, number(end.unix())));
     to.each(&table::CERTIFICATE_END, ends);
+    if let Some(bundle) = facts.bundle {
+        to.one(&table::BUNDLE_IMPORTED, number(bundle.imported.unix()));
+        if let Some(next) = &bundle.next_update {
+            to.one(&table::BUNDLE_NEXT_UPDATE, number(next.at.unix()));
+        }
+    }
     let cached = u64::try_from(facts.seen.count()).unwrap_or(u64::MAX);
     to.one(&table::CERTIFICATES_CACHED, number(cached));
     let seen = facts.seen.first_to_end(MOST_CERTIFICATES).into_iter();

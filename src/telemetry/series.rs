@@ -10,7 +10,7 @@ use super::{
 use crate::{
     admission::ObservableCheck,
     clock::Timestamp,
-    config::Shown,
+    config::{NextUpdate, Shown, TrustBundle},
     expiring::Expiring,
     interface::{
         TppId,
@@ -74,6 +74,14 @@ fn series_of_a_busy_gateway() {
         hash: "0".repeat(64),
         files_hash: "0".repeat(64),
     };
+    let bundle = TrustBundle {
+        path: "current".into(),
+        imported: now,
+        next_update: Some(NextUpdate {
+            at: now,
+            territory: "NO".to_owned(),
+        }),
+    };
     let text = telemetry.metrics(&Scrape {
         now,
         state: Counters {
@@ -95,6 +103,7 @@ fn series_of_a_busy_gateway() {
             ends: Expiring::ALL.iter().map(|of| (*of, now)).collect(),
             findings: Vec::new(),
             seen: trust.seen(),
+            bundle: Some(&bundle),
             registers: Some(&registers),
             revocation: Some(&revocation),
             seals: ["00000001", "00000002"]

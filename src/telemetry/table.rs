@@ -165,6 +165,10 @@ metrics! {
             "Certificates in the cache, by each of which a signature has verified.";
         CERTIFICATE_END = Gauge "portvakt_certificate_end_timestamp_seconds" [Ends]
             "When the certificate of a kind ends that ends first: the gateway's own with the CAs that it sends with them, and the CAs that it trusts.";
+        BUNDLE_IMPORTED = Gauge "portvakt_bundle_imported_timestamp_seconds" []
+            "When the bundle of trust anchors was imported (trust.bundle), if there is one.";
+        BUNDLE_NEXT_UPDATE = Gauge "portvakt_bundle_next_update_timestamp_seconds" []
+            "When the first of its lists is to be replaced.";
         TPP_CERTIFICATE_END = Gauge "portvakt_tpp_certificate_end_timestamp_seconds" [Tpp, Serial]
             "When the certificates of TPPs end by which a signature has verified, those first that end first; at most 30.";
     }

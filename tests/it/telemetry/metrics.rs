@@ -558,7 +558,9 @@ fn lines_that_nobody_takes() {
 }
 
 /// Metrics of rare events, which a gateway without one does not show. Other tests show each of them.
-const RARE: [&str; 6] = [
+const RARE: [&str; 8] = [
+    "portvakt_bundle_imported_timestamp_seconds",
+    "portvakt_bundle_next_update_timestamp_seconds",
     "portvakt_crl_next_update_timestamp_seconds",
     "portvakt_inner_addresses_total",
     "portvakt_observed_total",
