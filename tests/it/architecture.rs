@@ -6,6 +6,7 @@
 
 mod imports;
 mod lexer;
+mod linked;
 mod pauses;
 
 use imports::{Files, files_that_name, imports};
