@@ -1,11 +1,15 @@
 //! A reload applies a changed configuration completely or not at all, without a restart: CRT-8, CRT-12.
 
+// Bundles of trust anchors.
+mod bundle;
 // Calls of the control listener.
 mod control;
 // Ends of certificates.
 mod ends;
 // Rotation of keys.
 mod keys;
+// From a trusted list to a refusal.
+mod lists;
 
 use crate::harness::{
     Call, Connection, Crl, Gate, Protocol, Source, Tls, Tpp, Wire, World, accepted, ended,

@@ -22,10 +22,6 @@ const PARTLY: &[(&str, &str)] = &[
         "ERR-8",
         "the JSON body where the HTTP/2 library or pingora refuses a stream by itself",
     ),
-    (
-        "CRT-8",
-        "bundles are read as folders of PEM files: their age is not watched",
-    ),
     ("SCA-19", "bindings that move with a TPP's new identity"),
     (
         "SBX-8",

@@ -5,6 +5,8 @@
 
 /// Ports of this process.
 mod address;
+/// Bundles of trust anchors.
+pub(crate) mod bundle;
 /// Requests as recipes.
 mod call;
 /// Pseudo-random numbers.

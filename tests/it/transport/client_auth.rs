@@ -3,8 +3,9 @@
 //! The client is rustls, which can resume sessions; each handshake is one of TLS 1.2 or 1.3, over HTTP/1.1 or HTTP/2.
 
 use crate::harness::{
-    Answer, Call, Crl, Gate, LIMIT, Source, Tpp, Wire, check_error, eventually_is, exchange_by,
-    pki,
+    Answer, Call, Crl, Gate, LIMIT, Source, Tpp, Wire,
+    bundle::Bundle,
+    check_error, eventually_is, exchange_by, pki,
     pki::{Issued, Key, LeafSpec, QcType},
     render, world,
 };
@@ -398,6 +399,38 @@ fn a_qwac_that_is_revoked() {
 }
 
 /// QWACs may have anchors of their own.
+//= TLS-3 accepted
+//= TLS-3 refused
+//= CRT-8 accepted
+//= CRT-8 refused
+#[test]
+fn anchors_for_websites_in_a_bundle() {
+    let root = pki::Ca::root(&pki::CaSpec::development_root()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = Bundle::of(&[world().root.pem()], &[root.pem()]);
+    bundle.put(folder.path(), "one");
+    // Without trust.anchors, no seal's anchor is one of clients.
+    let gate = Gate::builder()
+        .listener("client_auth: optional")
+        .trust(&format!(
+            "bundle: {}",
+            folder.path().join("current").display()
+        ))
+        .with_a_file()
+        .for_program();
+    let yaml = gate.yaml().replace("  anchors: anchors\n", "");
+    assert_ne!(yaml, gate.yaml());
+    std::fs::write(gate.folder().join("gateway.yaml"), yaml).unwrap();
+    let _program = gate.run_silently(&mut gate.program());
+    passes(
+        &gate,
+        Some(&root.issue(&qwac()).unwrap()),
+        &Call::accounts(),
+    );
+    let of_seals = issue(&qwac());
+    refused(&gate, &of_seals, &Call::accounts(), "certificate-untrusted");
+}
+
 //= TLS-3 accepted
 //= TLS-3 refused
 #[test]

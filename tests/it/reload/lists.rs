@@ -1,0 +1,221 @@
+//! From a signed list to a refused request, with the real programs: a list of lists and a national list, `portvakt-lists import`, a gateway,
+//! a TPP whose CA the list names, and the day on which the list withdraws it. CRT-8, CRT-13.
+//!
+//! The lists are written in their canonical form, so that their bytes are what is signed: nothing here reads XML.
+
+use super::{configure, other, reload};
+use crate::harness::{Call, Gate, accepted, eventually, missing, refused, world};
+use openssl::{
+    hash::{MessageDigest, hash},
+    pkey::PKey,
+    sign::Signer,
+};
+use portvakt::clock::{Clock, Timestamp};
+use serde_json::json;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+const DS: &str = "http://www.w3.org/2000/09/xmldsig#";
+const XADES: &str = "http://uri.etsi.org/01903/v1.3.2#";
+const EXCLUSIVE: &str = "http://www.w3.org/2001/10/xml-exc-c14n#";
+const ENVELOPED: &str = "http://www.w3.org/2000/09/xmldsig#enveloped-signature";
+const SHA512: &str = "http://www.w3.org/2001/04/xmlenc#sha512";
+const RSA_SHA512: &str = "http://www.w3.org/2001/04/xmldsig-more#rsa-sha512";
+const TSL: &str = "http://uri.etsi.org/TrstSvc/TrustedList";
+
+/// Who signs a list.
+struct ListSigner {
+    der: Vec<u8>,
+    pem: String,
+    key: String,
+}
+
+fn commission() -> ListSigner {
+    ListSigner {
+        der: other().root.der().to_vec(),
+        pem: other().root.pem(),
+        key: other().root_key.clone(),
+    }
+}
+
+fn norway() -> ListSigner {
+    ListSigner {
+        der: other().issuing.der().to_vec(),
+        pem: other().issuing.pem(),
+        key: other().issuing_key.clone(),
+    }
+}
+
+fn base64(bytes: &[u8]) -> String {
+    openssl::base64::encode_block(bytes).replace('\n', "")
+}
+
+fn sha512(bytes: &[u8]) -> String {
+    base64(&hash(MessageDigest::sha512(), bytes).unwrap())
+}
+
+/// An element without content.
+fn empty(name: &str, algorithm: &str) -> String {
+    format!("<{name} Algorithm=\"{algorithm}\"></{name}>")
+}
+
+/// Signs a list, whose content is in its canonical form.
+fn sign(content: &str, by: &ListSigner) -> String {
+    let begin = format!(
+        "<TrustServiceStatusList xmlns=\"http://uri.etsi.org/02231/v2#\" Id=\"list\" TSLTag=\"http://uri.etsi.org/19612/TSLTag\">{content}"
+    );
+    let end = "</TrustServiceStatusList>";
+    let certificate = sha512(&by.der);
+    let properties = format!(
+        "<xades:SignedProperties xmlns:xades=\"{XADES}\" Id=\"properties\"><xades:SignedSignatureProperties><xades:SigningTime>2026-01-31T12:00:00Z</xades:SigningTime><xades:SigningCertificateV2><xades:Cert><xades:CertDigest><ds:DigestMethod xmlns:ds=\"{DS}\" Algorithm=\"{SHA512}\"></ds:DigestMethod><ds:DigestValue xmlns:ds=\"{DS}\">{certificate}</ds:DigestValue></xades:CertDigest></xades:Cert></xades:SigningCertificateV2></xades:SignedSignatureProperties></xades:SignedProperties>"
+    );
+    let transforms = |all: &[&str]| {
+        let all = all.iter().map(|one| empty("ds:Transform", one));
+        format!("<ds:Transforms>{}</ds:Transforms>", all.collect::<String>())
+    };
+    let digest = |of: &str| {
+        format!(
+            "{}<ds:DigestValue>{}</ds:DigestValue>",
+            empty("ds:DigestMethod", SHA512),
+            sha512(of.as_bytes())
+        )
+    };
+    let info = format!(
+        "<ds:SignedInfo xmlns:ds=\"{DS}\">{}{}<ds:Reference Id=\"whole\" URI=\"\">{}{}</ds:Reference><ds:Reference Type=\"http://uri.etsi.org/01903#SignedProperties\" URI=\"#properties\">{}{}</ds:Reference></ds:SignedInfo>",
+        empty("ds:CanonicalizationMethod", EXCLUSIVE),
+        empty("ds:SignatureMethod", RSA_SHA512),
+        transforms(&[ENVELOPED, EXCLUSIVE]),
+        digest(&format!("{begin}{end}")),
+        transforms(&[EXCLUSIVE]),
+        digest(&properties),
+    );
+    let key = PKey::private_key_from_pem(by.key.as_bytes()).unwrap();
+    let mut signer = Signer::new(MessageDigest::sha512(), &key).unwrap();
+    let value = base64(&signer.sign_oneshot_to_vec(info.as_bytes()).unwrap());
+    let certificate = base64(&by.der);
+    format!(
+        "{begin}<ds:Signature xmlns:ds=\"{DS}\" Id=\"minted\">{info}<ds:SignatureValue>{value}</ds:SignatureValue><ds:KeyInfo><ds:X509Data><ds:X509Certificate>{certificate}</ds:X509Certificate></ds:X509Data></ds:KeyInfo><ds:Object><xades:QualifyingProperties xmlns:xades=\"{XADES}\" Target=\"#minted\">{properties}</xades:QualifyingProperties></ds:Object></ds:Signature>{end}"
+    )
+}
+
+/// What every list begins with. It was issued yesterday and is good for three months.
+fn scheme(territory: &str, list_type: &str, sequence: u64, pointers: &str) -> String {
+    let now = Clock::System.now().unix();
+    let [issued, next] = [now - 86_400, now + 90 * 86_400].map(Timestamp::from_unix);
+    format!(
+        "<SchemeInformation><TSLVersionIdentifier>6</TSLVersionIdentifier><TSLSequenceNumber>{sequence}</TSLSequenceNumber><TSLType>{TSL}/TSLType/{list_type}</TSLType><SchemeOperatorName><Name xml:lang=\"en\">Operator of {territory}</Name></SchemeOperatorName><SchemeOperatorAddress></SchemeOperatorAddress><SchemeName></SchemeName><SchemeInformationURI><URI xml:lang=\"en\">https://lists.example/about</URI></SchemeInformationURI><StatusDeterminationApproach>{TSL}/StatusDetn/EUappropriate</StatusDeterminationApproach><SchemeTerritory>{territory}</SchemeTerritory><HistoricalInformationPeriod>65535</HistoricalInformationPeriod><PointersToOtherTSL>{pointers}</PointersToOtherTSL><ListIssueDateTime>{issued}</ListIssueDateTime><NextUpdate><dateTime>{next}</dateTime></NextUpdate></SchemeInformation>"
+    )
+}
+
+fn list_of_lists() -> String {
+    let signer = base64(&norway().der);
+    let pointer = format!(
+        "<OtherTSLPointer><ServiceDigitalIdentities><ServiceDigitalIdentity><DigitalId><X509Certificate>{signer}</X509Certificate></DigitalId></ServiceDigitalIdentity></ServiceDigitalIdentities><TSLLocation>https://lists.example/NO.xml</TSLLocation><AdditionalInformation><OtherInformation><TSLType>{TSL}/TSLType/EUgeneric</TSLType></OtherInformation><OtherInformation><SchemeTerritory>NO</SchemeTerritory></OtherInformation><OtherInformation><ext:MimeType xmlns:ext=\"http://uri.etsi.org/02231/v2/additionaltypes#\">application/vnd.etsi.tsl+xml</ext:MimeType></OtherInformation></AdditionalInformation></OtherTSLPointer>"
+    );
+    sign(
+        &scheme("EU", "EUlistofthelists", 1, &pointer),
+        &commission(),
+    )
+}
+
+/// Norway's list: the CA of this test's TPPs in a state, and another that is granted.
+fn list_of_norway(sequence: u64, state: &str, since: Timestamp) -> String {
+    let service = |name: &str, der: &[u8], state: &str, since: &str| {
+        let certificate = base64(der);
+        format!(
+            "<TSPService><ServiceInformation><ServiceTypeIdentifier>http://uri.etsi.org/TrstSvc/Svctype/CA/QC</ServiceTypeIdentifier><ServiceName><Name xml:lang=\"en\">{name}</Name></ServiceName><ServiceDigitalIdentity><DigitalId><X509Certificate>{certificate}</X509Certificate></DigitalId></ServiceDigitalIdentity><ServiceStatus>{TSL}/Svcstatus/{state}</ServiceStatus><StatusStartingTime>{since}</StatusStartingTime><ServiceInformationExtensions><Extension Critical=\"true\"><AdditionalServiceInformation><URI xml:lang=\"en\">{TSL}/SvcInfoExt/ForeSeals</URI></AdditionalServiceInformation></Extension></ServiceInformationExtensions></ServiceInformation></TSPService>"
+        )
+    };
+    let services = [
+        service(
+            "CA of TPPs",
+            world().issuing.der(),
+            state,
+            &since.to_string(),
+        ),
+        service(
+            "Another CA",
+            world().tls_ca.der(),
+            "granted",
+            "2020-01-01T00:00:00Z",
+        ),
+    ];
+    let content = format!(
+        "{}<TrustServiceProviderList><TrustServiceProvider><TSPInformation><TSPName><Name xml:lang=\"en\">A QTSP</Name></TSPName></TSPInformation><TSPServices>{}</TSPServices></TrustServiceProvider></TrustServiceProviderList>",
+        scheme("NO", "EUgeneric", sequence, ""),
+        services.concat()
+    );
+    sign(&content, &norway())
+}
+
+/// The program that imports, beside the gateway's own; `None` where it was not built.
+fn importer() -> Option<PathBuf> {
+    let program = Path::new(env!("CARGO_BIN_EXE_portvakt")).with_file_name("portvakt-lists");
+    if !program.is_file() {
+        missing("portvakt-lists is not built beside portvakt: cargo build --workspace");
+        return None;
+    }
+    Some(program)
+}
+
+//= CRT-8 accepted
+//= CRT-8 refused
+//= CRT-13 accepted
+//= CRT-13 refused
+#[test]
+fn a_service_that_its_list_withdraws_is_trusted_no_more() {
+    let Some(program) = importer() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    for name in ["pins", "lists"] {
+        fs::create_dir(path(name)).unwrap();
+    }
+    fs::write(path("pins/commission.pem"), commission().pem).unwrap();
+    fs::write(path("eu-lotl.xml"), list_of_lists()).unwrap();
+    let import = |more: &[&str]| {
+        let mut import = Command::new(&program);
+        import.arg("import").args(more);
+        import.arg("--list-of-lists").arg(path("eu-lotl.xml"));
+        import.arg("--pins").arg(path("pins"));
+        import.arg("--lists").arg(path("lists"));
+        let output = import.arg("--out").arg(path("bundles")).output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        (output.status.success(), text)
+    };
+    let granted = Timestamp::from_unix(1_577_836_800);
+    fs::write(path("lists/NO.xml"), list_of_norway(7, "granted", granted)).unwrap();
+    let (is_imported, text) = import(&[]);
+    assert!(is_imported, "{text}");
+
+    let gate = Gate::builder()
+        .trust(&format!("bundle: {}", path("bundles/current").display()))
+        .line("reload: {watch: off}")
+        .for_program();
+    configure(&gate, &gate.yaml().replace("  anchors: anchors\n", ""));
+    let _program = gate.run_silently(&mut gate.program());
+    accepted(&gate, &Call::accounts());
+
+    // The list withdraws the CA. Someone who alters it back is refused, and the last bundle stays.
+    let now = Clock::System.now().unix();
+    let withdrawn = list_of_norway(8, "withdrawn", Timestamp::from_unix(now - 3_600));
+    let altered = withdrawn.replacen("Svcstatus/withdrawn", "Svcstatus/granted", 1);
+    fs::write(path("lists/NO.xml"), altered).unwrap();
+    let before = fs::read_link(path("bundles/current")).unwrap();
+    let (is_imported, text) = import(&["--allow-shrink"]);
+    assert!(!is_imported, "{text}");
+    assert_eq!(fs::read_link(path("bundles/current")).unwrap(), before);
+    fs::write(path("lists/NO.xml"), withdrawn).unwrap();
+    eventually("another second has begun", || {
+        Clock::System.now().unix() > now
+    });
+    let (is_imported, text) = import(&["--allow-shrink"]);
+    assert!(is_imported, "{text}");
+    assert_ne!(fs::read_link(path("bundles/current")).unwrap(), before);
+    accepted(&gate, &Call::accounts());
+    assert_eq!(reload(&gate), json!([]));
+    let call = Call::accounts();
+    refused(&gate, &call, 403, "FORBIDDEN", "certificate-untrusted");
+}
