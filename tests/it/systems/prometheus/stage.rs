@@ -3,7 +3,9 @@
 use crate::{
     disk::with_small_disk,
     harness::{
-        Call, Connection, Crl, Gate, Program, Said, Source, Tls, Tpp, ocsp_answer,
+        Call, Connection, Crl, Gate, Program, Said, Source, Tls, Tpp,
+        bundle::Bundle,
+        ocsp_answer,
         pki::{Issued, LeafSpec},
         world,
     },
@@ -73,6 +75,7 @@ impl Stage {
             .upstream("read_timeout: 1s")
             .upstream("max_in_flight: 32")
             .listener("max_connections_per_address: 48")
+            .trust("bundle: lists/current")
             .line(SECTIONS)
             .for_program();
         // The issuing CA is the anchor: only TPPs' certificates are asked about.
@@ -81,6 +84,7 @@ impl Stage {
             world().issuing.pem(),
         )
         .unwrap();
+        Bundle::of(&[world().issuing.pem()], &[]).put(&gate.folder().join("lists"), "one");
         fs::create_dir(gate.folder().join("state")).unwrap();
         // Of a CA that issues no TPP's certificate.
         fs::create_dir(gate.folder().join("crls")).unwrap();
