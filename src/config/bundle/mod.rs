@@ -8,23 +8,27 @@
 // bundle.yaml.
 mod document;
 
-use std::fs;
-use std::io::Read;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-
+use super::{
+    named_file::NamedFile,
+    pem,
+    value::Value,
+    warning::{Condition, Period},
+};
+use crate::{
+    clock::Timestamp,
+    expiring::{Expiring, Level},
+    hex, private_file,
+    trust::Validity,
+};
+use document::{BundleDocument, Listed};
 use openssl::x509::X509;
 use sha2::{Digest, Sha256};
-
-use super::named_file::NamedFile;
-use super::pem;
-use super::value::Value;
-use super::warning::{Condition, Period};
-use crate::clock::Timestamp;
-use crate::expiring::{Expiring, Level};
-use crate::trust::Validity;
-use crate::{hex, private_file};
-use document::{BundleDocument, Listed};
+use std::{
+    fs,
+    io::Read,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
 
 pub use document::NextUpdate;
 
