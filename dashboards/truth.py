@@ -57,6 +57,7 @@ GAUGES = {
     'portvakt_not_ready{cause="sca"}': [0, 0, 1],
     'portvakt_not_ready{cause="audit"}': 0,
     'portvakt_write_fault{of="access_log", why="no_permission"}': [None, 1, None],
+    'portvakt_write_fault{of="access_log", why="none"}': [0, None, 0],
     'portvakt_configuration_info{hash="h1", files="f1"}': [1, 1, None],
     'portvakt_configuration_info{hash="h2", files="f1"}': [None, None, 1],
     "portvakt_last_reload_successful": [1, 0, 1],

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::endpoints::{ClientAuth, Listener};
+use super::endpoints::Listener;
 use super::fault::FilePosition;
 use super::inspection::Inspection;
 use super::revocation::RevocationSection;
@@ -50,11 +50,7 @@ pub(super) fn read(
     let upstreams = WrittenUpstreams::read(&mut root, [address, control_address], base);
     let sca = sca::read(root.section("sca"), base, policy.environment);
     take_sca(&mut policy, sca.as_ref());
-    let asks_clients = listener
-        .as_ref()
-        .is_some_and(|listener| listener.client_auth != ClientAuth::Off);
-    let section = root.section("trust");
-    let trust = trust::read(section, clients, asks_clients, inspection, base);
+    let trust = trust::read(root.section("trust"), clients, &listener, inspection, base);
     let (operations, catalogue) =
         operations::read_catalogue(&mut root, policy.environment, inspection, base);
     let state = state::read(&mut root, base, policy.environment);

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use openssl::{nid::Nid, x509::X509};
 
 use super::bundle::{self, ReadBundle, TrustBundle};
+use super::endpoints::{ClientAuth, Listener};
 use super::identity::warn_of_all;
 use super::inspection::Inspection;
 use super::pem;
@@ -44,11 +45,11 @@ impl TrustFiles {
 /// A folder, and its certificates.
 pub(super) type Folder = (PathBuf, Vec<X509>);
 
-/// Reads the section. `clients` are the anchors of QWACs if they have their own; `asks_clients` is whether TLS asks for a certificate.
+/// Reads the section. `clients` are the anchors of QWACs if they have their own; the listener may ask for such certificates.
 pub(super) fn read(
     mut section: Section<'_>,
     clients: Option<Folder>,
-    asks_clients: bool,
+    listener: &Option<Listener>,
     inspection: &Inspection,
     base: &Path,
 ) -> Option<(TrustFiles, Trust)> {
@@ -61,7 +62,8 @@ pub(super) fn read(
     let anchors = anchors.and_then(|value| folder(&value, base, Expiring::Anchor));
     let bundle = bundle.and_then(|value| {
         let read = bundle::read(&value, base)?;
-        let serves_clients = asks_clients && clients.is_none();
+        let asks = |listener: &Listener| listener.client_auth != ClientAuth::Off;
+        let serves_clients = listener.as_ref().is_some_and(asks) && clients.is_none();
         judge_bundle(&value, &read, has_anchors, serves_clients);
         Some(read)
     });

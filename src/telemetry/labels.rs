@@ -191,7 +191,7 @@ labels! {
     Condition = "cause" Closed(ReadinessCondition);
     Degraded = "cause" Closed(Degradation);
     Written = "of" AtFirstUse(Degradation);
-    Why = "why" AtFirstUse(WriteCause);
+    Why = "why" OrNone(WriteCause);
     Reload = "result" Closed(ReloadResult);
     Upgrade = "result" Closed(UpgradeResult);
     Lines = "result" Closed(LineResult);

@@ -34,9 +34,10 @@ pub(super) fn add_faults([access, events, audit]: [Option<WriteFault>; 3], to: &
         (Degradation::EventLog, events),
         (Degradation::Audit, audit),
     ];
-    let all = all
-        .into_iter()
-        .filter_map(|(of, fault)| Some(((of, fault?.cause), 1.0)));
+    let all = all.map(|(of, fault)| {
+        let cause = fault.map(|fault| fault.cause);
+        ((of, cause), u8::from(cause.is_some()).into())
+    });
     to.each(&table::WRITE_FAULT, all);
 }
 

@@ -38,6 +38,15 @@ fn endpoint(number: usize) -> EndpointFacts {
     }
 }
 
+fn bundle(at: Timestamp) -> TrustBundle {
+    let territory = "NO".to_owned();
+    TrustBundle {
+        path: "current".into(),
+        imported: at,
+        next_update: Some(NextUpdate { at, territory }),
+    }
+}
+
 /// Every operation of the sandbox with every outcome, every reason, and 200 TPPs in every family.
 #[test]
 fn series_of_a_busy_gateway() {
@@ -74,14 +83,6 @@ fn series_of_a_busy_gateway() {
         hash: "0".repeat(64),
         files_hash: "0".repeat(64),
     };
-    let bundle = TrustBundle {
-        path: "current".into(),
-        imported: now,
-        next_update: Some(NextUpdate {
-            at: now,
-            territory: "NO".to_owned(),
-        }),
-    };
     let text = telemetry.metrics(&Scrape {
         now,
         state: Counters {
@@ -103,7 +104,7 @@ fn series_of_a_busy_gateway() {
             ends: Expiring::ALL.iter().map(|of| (*of, now)).collect(),
             findings: Vec::new(),
             seen: trust.seen(),
-            bundle: Some(&bundle),
+            bundle: Some(&bundle(now)),
             registers: Some(&registers),
             revocation: Some(&revocation),
             seals: ["00000001", "00000002"]

@@ -242,7 +242,7 @@ metrics! {
         DEGRADED = Gauge "portvakt_degraded" [Degraded]
             "Whether /readyz names this fault under degraded: requests are served nevertheless.";
         WRITE_FAULT = Gauge "portvakt_write_fault" [Written, Why]
-            "Always 1: why a log or the audit cannot be written; no series while it can. /readyz has the whole sentence.";
+            "Whether a log or the audit cannot be written, and why. /readyz has the whole sentence.";
         EXPIRING = Gauge "portvakt_expiring" [ExpiringKind]
             "What ends or fills, by the worst of its kind: 1 if it ends or is full soon, or has ended without an effect on requests; 2 if requests fail; otherwise 0. The log has a line about each once a day, and `check` warns of it.";
         RELOADS = Counter "portvakt_reloads_total" [Reload]
