@@ -12,6 +12,9 @@ use std::{fs, path::PathBuf, process::Command};
 
 const DAY: u64 = 86_400;
 
+/// What breaks a bundle, what mends it, and the fault.
+type Case<'a> = (&'a str, &'a dyn Fn(), &'a dyn Fn(), &'a str);
+
 /// A gate without `trust.anchors`, whose bundle has these anchors of seals.
 fn gate(watch: &str, bundle: &Bundle) -> (Gate, PathBuf) {
     let gate = Gate::builder()
@@ -86,7 +89,7 @@ fn a_bad_bundle_changes_nothing() {
     let listed = fs::read_dir(two.join("seals")).unwrap().next().unwrap();
     let listed = listed.unwrap().path();
     let good = fs::read(&listed).unwrap();
-    let cases: [(&str, &dyn Fn(), &dyn Fn(), &str); 5] = [
+    let cases: [Case<'_>; 5] = [
         (
             "a group may write in it",
             &|| set_mode(&two, 0o775),

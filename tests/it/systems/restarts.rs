@@ -188,7 +188,9 @@ impl Balancer {
         let mut program = Command::new("/usr/sbin/haproxy");
         program.arg("-db").arg("-f").arg(&path);
         let program = Program(to_files(&mut program, &path).spawn().unwrap());
-        eventually("HAProxy", || TcpStream::connect(address).is_ok());
+        eventually("HAProxy", || {
+            TcpStream::connect(address).is_ok() && UnixStream::connect(&socket).is_ok()
+        });
         Self {
             address,
             socket,
