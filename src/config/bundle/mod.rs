@@ -7,6 +7,8 @@
 
 // bundle.yaml.
 mod document;
+// The way to it, and who may write there.
+mod place;
 
 use super::{
     named_file::NamedFile,
@@ -22,6 +24,7 @@ use crate::{
 };
 use document::{BundleDocument, Listed};
 use openssl::x509::X509;
+use place::{Owners, judge_mode};
 use sha2::{Digest, Sha256};
 use std::{
     fs,
@@ -43,12 +46,6 @@ const MAX_DOCUMENT_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The longest file of an anchor, in bytes: one certificate, with a line for each of its services before it.
 const MAX_ANCHOR_BYTES: u64 = 256 * 1024;
-
-/// The bits of a mode that let others than the owner write (inode(7)).
-const OTHERS_WRITE: u32 = 0o022;
-
-/// The sticky bit: others create files in the folder, and replace none.
-const STICKY: u32 = 0o1000;
 
 /// The most faults of a bundle that are reported: one that was exchanged for another has one for each file.
 const MAX_FAULTS: usize = 10;
@@ -150,32 +147,21 @@ fn warn_of_next_update(value: &Value<'_>, bundle: &TrustBundle) {
 /// The anchors of both folders, and what `bundle.yaml` says beside them.
 fn load(path: &Path) -> Result<([Vec<X509>; 2], BundleDocument), Vec<String>> {
     // Followed once: a link that leads elsewhere meanwhile must not mix two bundles.
-    let folder = fs::canonicalize(path).map_err(|error| {
-        let path = path.display();
-        vec![format!(
-            "{path} is not a readable folder: {error}; expected the folder that portvakt-lists import writes"
-        )]
-    })?;
+    let mut owners = Owners::default();
+    let folder = place::follow(path, &mut owners).map_err(|fault| vec![fault])?;
     let mut faults = Vec::new();
-    // Who writes in the folder around it leads the link elsewhere, or puts another bundle in its place.
-    let around = [path, folder.as_path()].map(private_file::folder_of);
-    let around = around.map(|around| fs::canonicalize(around).unwrap_or_else(|_| around.into()));
-    faults.extend(
-        around
-            .iter()
-            .filter_map(|around| judge_around(around).err()),
-    );
     let own = [folder.clone()].into_iter();
     let own = own.chain(FOLDERS.map(|name| folder.join(name)));
-    faults.extend(own.filter_map(|own| judge_folder(&own).err()));
+    faults.extend(own.filter_map(|own| judge_folder(&own, &mut owners).err()));
     if !faults.is_empty() {
-        faults.dedup();
         return Err(faults);
     }
-    let document = read_document(&folder.join(DOCUMENT)).map_err(|fault| vec![fault])?;
+    let document =
+        read_document(&folder.join(DOCUMENT), &mut owners).map_err(|fault| vec![fault])?;
     let [seals, websites] = FOLDERS.map(|name| folder.join(name));
-    let seals = certificates(&seals, &document.seals, &mut faults);
-    let websites = certificates(&websites, &document.websites, &mut faults);
+    let seals = certificates(&seals, &document.seals, &mut owners, &mut faults);
+    let websites = certificates(&websites, &document.websites, &mut owners, &mut faults);
+    faults.extend(owners.judge(&folder).err());
     match faults.len() {
         0 => Ok(([seals, websites], document)),
         count => {
@@ -188,9 +174,9 @@ fn load(path: &Path) -> Result<([Vec<X509>; 2], BundleDocument), Vec<String>> {
     }
 }
 
-fn read_document(path: &Path) -> Result<BundleDocument, String> {
+fn read_document(path: &Path, owners: &mut Owners) -> Result<BundleDocument, String> {
     let shown = path.display();
-    let bytes = read_file(path, MAX_DOCUMENT_BYTES)?;
+    let bytes = read_file(path, MAX_DOCUMENT_BYTES, owners)?;
     let text = str::from_utf8(&bytes).map_err(|_| format!("{shown} is not UTF-8"))?;
     let document = BundleDocument::read(text);
     document.map_err(|fault| {
@@ -199,7 +185,12 @@ fn read_document(path: &Path) -> Result<BundleDocument, String> {
 }
 
 /// The certificates of a folder, each of which must be the one that is listed under its name.
-fn certificates(folder: &Path, listed: &Listed, faults: &mut Vec<String>) -> Vec<X509> {
+fn certificates(
+    folder: &Path,
+    listed: &Listed,
+    owners: &mut Owners,
+    faults: &mut Vec<String>,
+) -> Vec<X509> {
     let entries = match pem::visible_entries(folder) {
         Ok(entries) => entries,
         Err(error) => {
@@ -222,7 +213,7 @@ fn certificates(folder: &Path, listed: &Listed, faults: &mut Vec<String>) -> Vec
             ));
             continue;
         };
-        match certificate(path, sha256) {
+        match certificate(path, sha256, owners) {
             Ok(certificate) => found.push(certificate),
             Err(fault) => faults.push(fault),
         }
@@ -237,9 +228,10 @@ fn certificates(folder: &Path, listed: &Listed, faults: &mut Vec<String>) -> Vec
 }
 
 /// The only certificate of a file, which has this SHA-256.
-fn certificate(path: &Path, sha256: &str) -> Result<X509, String> {
+fn certificate(path: &Path, sha256: &str, owners: &mut Owners) -> Result<X509, String> {
     let shown = path.display();
-    let mut found = X509::stack_from_pem(&read_file(path, MAX_ANCHOR_BYTES)?).unwrap_or_default();
+    let mut found =
+        X509::stack_from_pem(&read_file(path, MAX_ANCHOR_BYTES, owners)?).unwrap_or_default();
     let certificate = found.pop().filter(|_| found.is_empty());
     let certificate = certificate
         .ok_or_else(|| format!("{shown} is not one certificate in PEM; import again"))?;
@@ -256,7 +248,7 @@ fn certificate(path: &Path, sha256: &str) -> Result<X509, String> {
 }
 
 /// Reads a file of the bundle: no link, and only its owner can change it.
-fn read_file(path: &Path, most: u64) -> Result<Vec<u8>, String> {
+fn read_file(path: &Path, most: u64, owners: &mut Owners) -> Result<Vec<u8>, String> {
     let shown = path.display();
     let unreadable = |error| format!("{shown} cannot be read: {error}");
     let is_link = fs::symlink_metadata(path).map_err(unreadable)?.is_symlink();
@@ -266,10 +258,9 @@ fn read_file(path: &Path, most: u64) -> Result<Vec<u8>, String> {
         ));
     }
     let file = private_file::open(path).map_err(unreadable)?;
-    judge_mode(
-        path,
-        file.metadata().map_err(unreadable)?.permissions().mode(),
-    )?;
+    let found = file.metadata().map_err(unreadable)?;
+    judge_mode(path, found.permissions().mode())?;
+    owners.note(&found);
     let mut bytes = Vec::new();
     let read = file.take(most.saturating_add(1)).read_to_end(&mut bytes);
     read.map_err(unreadable)?;
@@ -280,7 +271,7 @@ fn read_file(path: &Path, most: u64) -> Result<Vec<u8>, String> {
 }
 
 /// Judges a folder of the bundle: no link, and only its owner writes in it.
-fn judge_folder(path: &Path) -> Result<(), String> {
+fn judge_folder(path: &Path, owners: &mut Owners) -> Result<(), String> {
     let shown = path.display();
     let unreadable = |error| format!("{shown} is not a readable folder: {error}");
     let found = fs::symlink_metadata(path).map_err(unreadable)?;
@@ -289,28 +280,8 @@ fn judge_folder(path: &Path) -> Result<(), String> {
             "{shown} is not a folder; expected one that portvakt-lists import wrote"
         ));
     }
+    owners.note(&found);
     judge_mode(path, found.permissions().mode())
-}
-
-/// Judges a folder that holds the bundle, or the link to it.
-fn judge_around(path: &Path) -> Result<(), String> {
-    let unreadable = |error| format!("{} is not a readable folder: {error}", path.display());
-    let mode = fs::metadata(path).map_err(unreadable)?.permissions().mode();
-    match mode & STICKY {
-        0 => judge_mode(path, mode),
-        _ => Ok(()),
-    }
-}
-
-fn judge_mode(path: &Path, mode: u32) -> Result<(), String> {
-    let mode = mode & 0o7777;
-    if mode & OTHERS_WRITE == 0 {
-        return Ok(());
-    }
-    let path = path.display();
-    Err(format!(
-        "{path}: its mode {mode:04o} lets others than its owner change whom the gateway trusts; chmod go-w {path}"
-    ))
 }
 
 #[cfg(test)]
