@@ -182,7 +182,7 @@ TRUTH = {
         "Requests": {"": 6},
         "Slowest of a hundred": {"": 8},
         "Requests in flight": {"": 15},
-        "Not ready or degraded": {"b, access_log: no_permission": 1, "c, sca": 1},
+        "Not ready or degraded": {"b, access_log-no_permission": 1, "c, sca": 1},
         "Refusals and failures by reason": {"signature-mismatch": 3, "upstream-timeout": 0.3, "state-unavailable": 0.6},
         "TPPs of whose requests most are refused": {"PSDNO-FSA-1": 0.5, "PSDNO-FSA-2": 0.1},
         "Slowest endpoints of the core": {"core, 10.0.0.7:80": 1.2},
@@ -268,7 +268,7 @@ TRUTH = {
         "Internal addresses in answers": {"location, removed": 0.3},
     },
     "state-and-process": {
-        "Not ready or degraded, by replica and cause": {"b, access_log: no_permission": 1, "c, sca": 1},
+        "Not ready or degraded, by replica and cause": {"b, access_log-no_permission": 1, "c, sca": 1},
         "Last reload taken": {"": 0},
         "Keys that need a restart": {"": 2},
         "Reloads": {"taken": 0.3},
