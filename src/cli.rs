@@ -14,7 +14,7 @@ use crate::{
         health::{self, HealthArgs, HealthFault},
         observe::{self, ObserveCommand},
         psu::{self, PsuCommand, PsuFault},
-        register::{self, RegisterCommand},
+        register::{self, RegisterCommand, RegisterFault},
         report::{self, ReportArgs},
         sca::{self, ScaCommand, ScaFault},
         state::{self, StateCommand, StateFault},
@@ -119,7 +119,7 @@ enum Command {
     /// Manage the keys of SCA links.
     #[command(subcommand)]
     Sca(ScaCommand),
-    /// Show the content of the EBA's register.
+    /// Show the content of the EBA's register, and what all registers say of a TPP.
     #[command(subcommand)]
     Register(RegisterCommand),
     /// Act as a TPP: sign a request, send it, verify a saved message.
@@ -192,8 +192,11 @@ pub fn run(cli: &Cli) -> ExitCode {
             }
         }
         Command::Register(command) => {
-            let shown = register::run(command, Clock::System.now(), &mut Terminal::output());
-            shown.unwrap_or_else(|fault| unusable(&fault))
+            match register::run(command, Clock::System.now(), &mut Terminal::output()) {
+                Ok(status) => status,
+                Err(RegisterFault::Config(faults)) => bad_configuration(&faults),
+                Err(fault) => unusable(&fault),
+            }
         }
         Command::State(command) => {
             match state::run(command, Clock::System.now(), &mut Terminal::output()) {

@@ -48,7 +48,7 @@ values! {
         Revocation = "revocation",
         /// The bundle of trust anchors.
         Bundle = "bundle",
-        /// The EBA's register.
+        /// The registers of TPPs.
         Register = "register",
         /// The number of tokens that a key of SCA links may seal.
         TokenKey = "token_key",
@@ -109,7 +109,7 @@ impl Expiring {
             // The addresses are in the certificates, or here; an address is no path.
             Self::Revocation => &[],
             Self::Bundle => &["trust.bundle"],
-            Self::Register => &["registers.eba"],
+            Self::Register => &["registers.eba", "registers.lists[].file"],
             Self::TokenKey => &["sca.token_keys"],
             Self::StateDisk => &["state.file"],
             Self::AuditDisk => &["audit.folder"],

@@ -205,7 +205,7 @@ pub use query::ValidQuery;
 pub use rate::{RateSettings, Rates, WithinRate};
 pub use record::{Check, ClockSkew, Outcome, OutcomeKind, Record, Verdict};
 pub use redirect::Redirectable;
-pub use register::Registered;
+pub use register::{Registered, would_be_registered};
 pub use revocation::Unrevoked;
 pub use role::Entitled;
 pub use sca::{Grant, ScaAnswer};

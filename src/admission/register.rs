@@ -2,8 +2,8 @@
 //!
 //! This check follows the signature, so that only the TPP itself learns that it is blocked or not registered; where certificate or signature
 //! are only observed, a block refuses whoever shows the TPP's certificate. The bank's own lists come
-//! first: a block outweighs everything, and a TPP that is allowed there needs no other register. All other TPPs depend on the EBA's
-//! register, and are refused if that register is too old.
+//! first: a block outweighs everything, and a TPP that is allowed there needs no register. All other TPPs depend on the registers (CRT-14),
+//! and are refused if a register that could decide is too old.
 
 use super::{Tpp, role};
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
     },
     trust::{
         Registers, Roles,
-        register::{EbaListing, WhenStale},
+        register::{Register, Registration, WhenStale},
     },
 };
 
@@ -48,47 +48,104 @@ pub(super) fn judge(
     now: Timestamp,
 ) -> Result<Registered, Refusal> {
     let certificate = tpp.certificate();
-    let found = registers.find(certificate.tpp_id());
-    if found.blocked {
-        return Err(blocked());
+    let asked = Asked {
+        tpp: certificate.tpp_id(),
+        certified: certificate.roles(),
+        needed: operation.role,
+        by: operation.name.as_str(),
+    };
+    asked.judge(registers, now)
+}
+
+/// Tells an operator whether a TPP whose certificate has these roles would be registered at `now` for operations that need this role. It
+/// proves nothing: a request is judged by [`judge`] alone.
+///
+/// # Errors
+/// The refusal that such a request would get.
+pub fn would_be_registered(
+    tpp: &TppId,
+    certified: Roles,
+    needed: Role,
+    registers: &Registers,
+    now: Timestamp,
+) -> Result<(), Refusal> {
+    let asked = Asked {
+        tpp,
+        certified,
+        needed,
+        by: "such a request",
+    };
+    asked.judge(registers, now).map(|_| ())
+}
+
+/// What is asked of the registers.
+struct Asked<'a> {
+    tpp: &'a TppId,
+    /// The roles in the certificate.
+    certified: Roles,
+    needed: Role,
+    /// What needs the role, for the text of a refusal.
+    by: &'a str,
+}
+
+impl Asked<'_> {
+    fn judge(&self, registers: &Registers, now: Timestamp) -> Result<Registered, Refusal> {
+        let found = registers.find(self.tpp);
+        if found.blocked {
+            return Err(blocked());
+        }
+        if self.suffices(found.allowed) {
+            return Ok(Registered {
+                roles: found.roles(),
+                by_stale: false,
+            });
+        }
+        let stale = registers.stale(now);
+        let fresh = match stale {
+            None => found,
+            Some(_) => registers.find_fresh(self.tpp, now),
+        };
+        if self.suffices(fresh.roles()) {
+            return Ok(Registered {
+                roles: fresh.roles(),
+                by_stale: false,
+            });
+        }
+        // What an old register has does not matter where another one has the authorisation as withdrawn.
+        if let Some(stale) = stale.filter(|_| found.withdrawn_by.is_none()) {
+            if registers.settings().stale == WhenStale::Refuse {
+                return Err(Refusal::new(Reason::RegisterStale)
+                    .retry_after(RETRY_AFTER)
+                    .for_operator(age(stale)));
+            }
+            if self.suffices(found.roles()) {
+                registers.pass_stale();
+                return Ok(Registered {
+                    roles: found.roles(),
+                    by_stale: true,
+                });
+            }
+        }
+        Err(self.refused(&found, registers))
     }
-    let suffices = |roles| is_enough(roles, certificate.roles(), operation.role);
-    if suffices(found.allowed) {
-        return Ok(Registered {
-            roles: found.roles(),
-            by_stale: false,
-        });
+
+    fn suffices(&self, registered: Roles) -> bool {
+        is_enough(registered, self.certified, self.needed)
     }
-    let by_stale = registers.is_stale(now);
-    if by_stale && registers.settings().stale == WhenStale::Refuse {
-        return Err(Refusal::new(Reason::RegisterStale)
-            .retry_after(RETRY_AFTER)
-            .for_operator(age(registers)));
-    }
-    let roles = found.roles();
-    if !suffices(roles) {
+
+    fn refused(&self, found: &Registration<'_>, registers: &Registers) -> Refusal {
         let country = &registers.settings().host_country;
-        let text = match registers.allowed_alike(certificate.tpp_id()) {
+        let text = match registers.allowed_alike(self.tpp) {
             // What permits is matched exactly (FWD-6).
-            Some(alike) if roles.is_empty() => format!(
+            Some(alike) if found.roles().is_empty() => format!(
                 "the bank's own list allows {alike}, which is another spelling: list it as the certificate has it"
             ),
-            _ => what_is_said(
-                roles,
-                certificate.roles(),
-                operation.role,
-                found.listed,
-                country,
-            ),
+            _ => what_is_said(found, self.certified, self.needed, country),
         };
-        let needed = role::needed(operation.role);
-        let text = format!("{text}; {} needs {needed}", operation.name);
-        return Err(refused(Reason::TppNotRegistered, text));
+        let needed = role::needed(self.needed);
+        let text = format!("{text}; {} needs {needed}", self.by);
+        refused(Reason::TppNotRegistered, text)
     }
-    if by_stale {
-        registers.pass_stale();
-    }
-    Ok(Registered { roles, by_stale })
 }
 
 /// Whether the TPP still stands where it stood before (REP-1, SCA-23): neither blocked nor without its role. The age of the register is not
@@ -110,7 +167,7 @@ pub(super) fn stands(
         return Ok(());
     }
     let country = &registers.settings().host_country;
-    let text = what_is_said(found.roles(), certified, needed, found.listed, country);
+    let text = what_is_said(&found, certified, needed, country);
     let needed = role::needed(needed);
     Err(refused(
         Reason::TppNotRegistered,
@@ -148,35 +205,35 @@ const fn is_enough(registered: Roles, certified: Roles, needed: Role) -> bool {
     role::suffices(counted, needed)
 }
 
-fn what_is_said(
-    roles: Roles,
-    certified: Roles,
-    needed: Role,
-    listed: Option<EbaListing>,
-    country: &str,
-) -> String {
-    match listed {
+fn what_is_said(found: &Registration<'_>, certified: Roles, needed: Role, country: &str) -> String {
+    let roles = found.roles();
+    if role::suffices(roles, needed) {
         // Either role suffices, but the certificate does not have the registered one.
-        _ if role::suffices(roles, needed) => format!(
+        return format!(
             "it is registered as {roles} in {country}, and its certificate has {certified}: both must have one such role"
-        ),
-        _ if !roles.is_empty() => format!("it is registered as {roles} in {country}"),
-        None => "it is in no register that the bank uses".to_owned(),
-        Some(listed) if !listed.authorised => {
-            "its authorisation was withdrawn, by the EBA's register".to_owned()
+        );
+    }
+    if let Some(by) = found.withdrawn_by {
+        return format!("its authorisation was withdrawn, by {by}");
+    }
+    if !roles.is_empty() {
+        return format!("it is registered as {roles} in {country}");
+    }
+    match (found.listed, found.listed_by) {
+        (Some(listed), Some(by)) if !listed.authorised => {
+            format!("its authorisation was withdrawn, by {by}")
         }
-        Some(listed) if !listed.elsewhere.is_empty() => {
-            format!("the EBA's register has it for other countries, but not for {country}")
+        (Some(listed), Some(by)) if !listed.elsewhere.is_empty() => {
+            format!("{by} has it for other countries, but not for {country}")
         }
-        Some(_) => "the EBA's register has it without such a service".to_owned(),
+        (Some(_), Some(by)) => format!("{by} has it without such a service"),
+        _ => "it is in no register that the bank uses".to_owned(),
     }
 }
 
-fn age(registers: &Registers) -> String {
-    let as_of = registers
-        .as_of()
-        .map_or_else(String::new, |at| at.to_string());
-    format!("the EBA's register is of {as_of}: put a newer one in place")
+fn age(register: &Register) -> String {
+    let (name, as_of) = (register.name(), register.as_of());
+    format!("{name} is of {as_of}: put a newer one in place")
 }
 
 fn refused(reason: Reason, text: String) -> Refusal {

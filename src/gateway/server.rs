@@ -260,15 +260,19 @@ fn assertion_signer(
 /// Starts the threads that check revocation, and logs the age of the registers.
 fn start_checks(snapshot: &Snapshot, clock: &Clock) -> Result<(), StartFault> {
     if let Some(registers) = &snapshot.registers {
-        let read = registers.read();
-        tracing::info!(
-            identities = registers.len(),
-            as_of = registers.as_of().map(|at| at.to_string()),
-            institutions = read.map(|read| read.institutions),
-            without_identity = read.map(|read| read.without_identity),
-            stale = registers.is_stale(clock.now()),
-            "registers are read"
-        );
+        let now = clock.now();
+        for register in registers.each() {
+            tracing::info!(
+                register = register.name().as_str(),
+                identities = register.len(),
+                as_of = %register.as_of(),
+                institutions = register.counts().institutions,
+                without_identity = register.counts().without_identity,
+                stale = register.is_stale(now),
+                "a register is read"
+            );
+        }
+        tracing::info!(tpps = registers.local_len(), "the bank's own list is read");
     }
     match snapshot.trust.revocation() {
         Some(revocation) => revocation

@@ -182,6 +182,7 @@ labels! {
     Serial = "serial" Bounded("the serial number in hexadecimal");
     Fetch = "result" Closed(FetchResult);
     Issuer = "issuer" Bounded("the name of the CA");
+    Register = "register" Bounded("`eba`, a name in registers.lists (16 at most), or `local`, the bank's own list");
     Source = "from" Bounded("an address, or `file`");
     Quota = "event" Closed(QuotaEvent);
     Sca = "event" Closed(ScaEvent);

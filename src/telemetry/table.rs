@@ -7,8 +7,8 @@ use super::labels::{
     BoundBy, Build, Cache, Commit, Condition, CoreStatus, Cut, Degraded, Direction, Done, Endpoint,
     Ends, Environment, ExpiringKind, Failure, Fault, Fetch, Files, Fix, Folder, Group, Handshake,
     Hash, Issuer, Key, LabelSet, Lines, ObservedCheck, Operation, OperationReason, Outcome, Place,
-    Proven, Quota, Reason, Reload, Sca, Serial, Shed, Source, Status, Table, TimedCheck, Tls,
-    ToleratedFault, Tpp, Upgrade, Upstream, Use, Values, Why, Written,
+    Proven, Quota, Reason, Register, Reload, Sca, Serial, Shed, Source, Status, Table, TimedCheck,
+    Tls, ToleratedFault, Tpp, Upgrade, Upstream, Use, Values, Why, Written,
 };
 use crate::state::Counters;
 use std::marker::PhantomData;
@@ -189,14 +189,14 @@ metrics! {
     "Registers, if they are checked" {
         REGISTER_STALE_PASSED = Counter "portvakt_register_stale_passed_total" []
             "Requests admitted by a register past its maximum age.";
-        REGISTER_IDENTITIES = Gauge "portvakt_register_identities" []
-            "Identities that the registers have an entry for.";
-        REGISTER_AS_OF = Gauge "portvakt_register_as_of_timestamp_seconds" []
-            "The date of the EBA register's content.";
-        REGISTER_AGE = Gauge "portvakt_register_age_seconds" []
-            "The age of the EBA register's content, by the gateway's clock.";
-        REGISTER_MAX_AGE = Gauge "portvakt_register_max_age_seconds" []
-            "The age from which the EBA register is stale (registers.max_age).";
+        REGISTER_IDENTITIES = Gauge "portvakt_register_identities" [Register]
+            "Identities that a register has an entry for.";
+        REGISTER_AS_OF = Gauge "portvakt_register_as_of_timestamp_seconds" [Register]
+            "The date of a register's content.";
+        REGISTER_AGE = Gauge "portvakt_register_age_seconds" [Register]
+            "The age of a register's content, by the gateway's clock.";
+        REGISTER_MAX_AGE = Gauge "portvakt_register_max_age_seconds" [Register]
+            "The age from which a register is stale (max_age).";
     }
     "SCA and quota" {
         QUOTA_CALLS = Counter "portvakt_quota_calls_total" [Quota]

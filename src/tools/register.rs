@@ -1,13 +1,17 @@
-//! `portvakt register`: the content of the EBA's register, before the gateway uses it.
+//! `portvakt register`: the content of the EBA's register before the gateway uses it, and what all registers say of one TPP.
 //!
-//! Invariant: the gateway's own reader reads the file (CRT-7). Deliberately not here: the bank's own list, whose faults `portvakt check`
-//! reports with line and column, and downloads.
+//! Invariant: the gateway's own reader reads the files, and its own check judges the TPP (CRT-7, CRT-14). Deliberately not here: the faults
+//! of the configuration, which `portvakt check` reports with line and column; blocks by `POST /tpp/block`, which the state has; downloads.
 
+use super::moment;
 use crate::{
+    admission::would_be_registered,
     clock::Timestamp,
+    config::{ConfigFaults, Settings},
+    interface::{Refusal, TppId, operations::Role},
     trust::{
-        Registers,
-        register::{EbaFault, RegisterSettings},
+        Registers, Roles,
+        register::{EbaFault, Listing, Register, RegisterSettings},
     },
 };
 use clap::Subcommand;
@@ -31,6 +35,19 @@ pub enum RegisterCommand {
         #[arg(long, value_name = "COUNTRY", default_value = "NO")]
         country: String,
     },
+    /// Show what each register says of a TPP, and whether its requests would pass. Exits with 0 if it is registered in a role, with 1 if
+    /// in none, or with 2 if the configuration is unusable.
+    Show {
+        /// The TPP's organizationIdentifier, such as PSDNO-FSA-123456.
+        #[arg(value_name = "TPP")]
+        tpp: String,
+        /// The configuration.
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+        /// Judge the age of the registers as of this moment: seconds since 1970, or RFC 3339. Default: now.
+        #[arg(long, value_name = "TIME", value_parser = moment::parse)]
+        at: Option<Timestamp>,
+    },
 }
 
 /// The reason why a register cannot be shown.
@@ -42,12 +59,21 @@ pub enum RegisterFault {
     /// The file is not the EBA's export.
     #[error("{0}: {1}")]
     NotEba(PathBuf, EbaFault),
+    /// The TPP is not an organizationIdentifier.
+    #[error("expected a TPP such as PSDNO-FSA-123456: {0}")]
+    NoTpp(String),
+    /// The configuration was refused.
+    #[error("{0}")]
+    Config(ConfigFaults),
+    /// The configuration checks no register.
+    #[error("{0}: registers.check is off: every TPP passes without a register")]
+    Off(PathBuf),
     /// The output cannot be written.
     #[error(transparent)]
     Output(#[from] io::Error),
 }
 
-/// Shows a register.
+/// Shows a register, or what the registers say of a TPP.
 ///
 /// # Errors
 /// [`RegisterFault`].
@@ -56,10 +82,21 @@ pub fn run(
     now: Timestamp,
     out: &mut impl Write,
 ) -> Result<ExitCode, RegisterFault> {
-    let RegisterCommand::Check { file, country } = command;
+    let (file, country) = match command {
+        RegisterCommand::Check { file, country } => (file, country),
+        RegisterCommand::Show { tpp, config, at } => {
+            let settings = Settings::load(config).map_err(RegisterFault::Config)?;
+            let registers = settings.reloadable.snapshot.registers;
+            let registers = registers.ok_or_else(|| RegisterFault::Off(config.clone()))?;
+            return show_tpp(tpp, &registers, at.unwrap_or(now), out);
+        }
+    };
     let registers = read(file, country)?;
-    show(file, &registers, now, out)?;
-    let findings = findings(&registers, now);
+    let mut findings = Vec::new();
+    for register in registers.each() {
+        show(file, register, country, now, out)?;
+        findings.extend(odd(register, country, now));
+    }
     for finding in &findings {
         writeln!(out, "odd: {finding}")?;
     }
@@ -68,6 +105,76 @@ pub fn run(
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// Shows what each register says of a TPP, and what follows for each role.
+fn show_tpp(
+    tpp: &str,
+    registers: &Registers,
+    at: Timestamp,
+    out: &mut impl Write,
+) -> Result<ExitCode, RegisterFault> {
+    let id = TppId::parse(tpp).ok_or_else(|| RegisterFault::NoTpp(TppId::fault(tpp)))?;
+    let country = &registers.settings().host_country;
+    writeln!(out, "{id} at {at}")?;
+    for register in registers.each() {
+        let (name, as_of, until) = (register.name(), register.as_of(), register.good_until());
+        let old = if register.is_stale(at) {
+            ", too old since then"
+        } else {
+            ""
+        };
+        let says = said(register.find(&id), country);
+        writeln!(out, "{name}, of {as_of}, good until {until}{old}: {says}")?;
+    }
+    let found = registers.find(&id);
+    let own = match (found.blocked, found.allowed.is_empty()) {
+        (true, _) => "blocks it".to_owned(),
+        (false, false) => format!("allows {}", found.allowed),
+        (false, true) => "has no entry".to_owned(),
+    };
+    writeln!(out, "the bank's own list: {own}")?;
+    let mut is_registered = false;
+    for (role, needed) in [
+        ("PSP_AI", Role::AccountInformation),
+        ("PSP_PI", Role::PaymentInitiation),
+    ] {
+        match would_be_registered(&id, Roles::ALL, needed, registers, at) {
+            Ok(()) => {
+                is_registered = true;
+                writeln!(out, "{role}: registered")?;
+            }
+            Err(refusal) => writeln!(out, "{role}: {}", refused(&refusal))?,
+        }
+    }
+    writeln!(
+        out,
+        "not judged: the roles in its certificate, and blocks by POST /tpp/block"
+    )?;
+    Ok(if is_registered {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn said(listed: Option<Listing>, country: &str) -> String {
+    match listed {
+        None => "not listed".to_owned(),
+        Some(listed) if !listed.authorised => "its authorisation was withdrawn".to_owned(),
+        Some(listed) if !listed.here.is_empty() => format!("{} in {country}", listed.here),
+        Some(listed) if !listed.elsewhere.is_empty() => {
+            format!("{} in other countries, not in {country}", listed.elsewhere)
+        }
+        Some(_) => "without a role of this interface".to_owned(),
+    }
+}
+
+fn refused(refusal: &Refusal) -> String {
+    let (status, reason) = (refusal.status(), refusal.reason().slug());
+    let texts = refusal.faults().iter().map(|fault| fault.text.as_str());
+    let texts: Vec<_> = texts.chain(refusal.operator()).collect();
+    format!("refused with {status} {reason}: {}", texts.join("; "))
 }
 
 fn read(path: &Path, country: &str) -> Result<Registers, RegisterFault> {
@@ -89,55 +196,51 @@ fn read(path: &Path, country: &str) -> Result<Registers, RegisterFault> {
 
 fn show(
     path: &Path,
-    registers: &Registers,
+    register: &Register,
+    country: &str,
     now: Timestamp,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    if let Some(as_of) = registers.as_of() {
-        let days = now.unix().saturating_sub(as_of.unix()) / (24 * 3_600);
-        writeln!(out, "{}: as of {as_of}, {days} days old", path.display())?;
-    }
-    if let Some(read) = registers.read() {
-        writeln!(
-            out,
-            "{} institutions, and {} agents, who use the certificate of their institution",
-            read.institutions, read.agents
-        )?;
-    }
-    let authorised = registers.listings().filter(|listing| listing.authorised);
+    let as_of = register.as_of();
+    let days = now.unix().saturating_sub(as_of.unix()) / (24 * 3_600);
+    writeln!(out, "{}: as of {as_of}, {days} days old", path.display())?;
+    let counts = register.counts();
     writeln!(
         out,
-        "{} identities, {} of them authorised, {} for {}",
-        registers.len(),
+        "{} institutions, and {} agents, who use the certificate of their institution",
+        counts.institutions, counts.agents
+    )?;
+    let authorised = register.listings().filter(|listing| listing.authorised);
+    writeln!(
+        out,
+        "{} identities, {} of them authorised, {} for {country}",
+        register.len(),
         authorised.count(),
-        with_a_role_here(registers),
-        registers.settings().host_country
+        with_a_role_here(register),
     )
 }
 
 /// The facts that an operator should look at.
-fn findings(registers: &Registers, now: Timestamp) -> Vec<String> {
-    let settings = registers.settings();
+fn odd(register: &Register, country: &str, now: Timestamp) -> Vec<String> {
     let mut findings = Vec::new();
-    if registers.is_stale(now) {
-        let days = settings.max_age.as_secs() / (24 * 3_600);
+    if register.is_stale(now) {
+        let days = register.max_age().as_secs() / (24 * 3_600);
         findings.push(format!(
             "it is older than {days} days, the default of registers.max_age: the gateway then answers 503, or decides by it with stale: pass"
         ));
     }
-    if with_a_role_here(registers) == 0 {
+    if with_a_role_here(register) == 0 {
         findings.push(format!(
-            "nobody may initiate payments or read accounts in {}: compare --country with registers.host_country",
-            settings.host_country
+            "nobody may initiate payments or read accounts in {country}: compare --country with registers.host_country"
         ));
     }
-    let nameless = registers.read().map_or(0, |read| read.without_identity);
+    let nameless = register.counts().without_identity;
     if nameless > 0 {
         findings.push(format!(
             "{nameless} institutions have no authority or no id that a certificate can name: they are never found"
         ));
     }
-    let alike = registers.spelled_alike();
+    let alike = register.spelled_alike();
     if alike > 0 {
         findings.push(format!(
             "{alike} identities differ from another one only in spaces and dashes: their certificates must have exactly the same spelling"
@@ -146,8 +249,8 @@ fn findings(registers: &Registers, now: Timestamp) -> Vec<String> {
     findings
 }
 
-fn with_a_role_here(registers: &Registers) -> usize {
-    let listings = registers.listings();
+fn with_a_role_here(register: &Register) -> usize {
+    let listings = register.listings();
     listings.filter(|listing| !listing.here.is_empty()).count()
 }
 

@@ -16,6 +16,8 @@ mod faults;
 mod kept;
 /// CRT-7.
 mod register;
+/// CRT-14.
+mod registers;
 /// CRT-6, CRT-11, CRT-12.
 mod revocation;
 /// Strict parsing of QcStatements.

@@ -4,7 +4,7 @@
 //! Services. Properties and Services are lists of one-key maps whose value is a string or a list of strings. The reader streams the file:
 //! one entity at a time is in memory, and agents, 98 of 100 entities, are dropped. Zip archives are not read.
 
-use super::{begin, listing::EbaListing};
+use super::{begin, listing::Listing};
 use crate::Roles;
 use portvakt_base::clock::Timestamp;
 use portvakt_interface::TppId;
@@ -51,9 +51,9 @@ const STATUS: &str = "DER_CHI_ENT_AUT";
 #[derive(Debug)]
 pub(super) struct EbaExport<'a> {
     /// The entries by authority and national id.
-    pub(super) by_national_id: HashMap<TppId, EbaListing>,
+    pub(super) by_national_id: HashMap<TppId, Listing>,
     /// The entries by authority and the authority's own number of the institution.
-    pub(super) by_code: HashMap<TppId, EbaListing>,
+    pub(super) by_code: HashMap<TppId, Listing>,
     /// The latest `__EBA_EntityVersion`: digits from the year to the millisecond.
     pub(super) latest: Option<String>,
     pub(super) institutions: u64,
@@ -120,8 +120,8 @@ impl<'a> EbaExport<'a> {
     }
 
     /// The authorisation of an entity. A withdrawn authorisation has no services, although the register still lists them.
-    fn listed(&self, entity: &Entity) -> EbaListing {
-        let mut listed = EbaListing::default();
+    fn listed(&self, entity: &Entity) -> Listing {
+        let mut listed = Listing::default();
         if !is_authorised(&entity.properties) {
             return listed;
         }
@@ -175,11 +175,11 @@ fn roles(services: &Texts) -> Roles {
 
 /// Adds an entry under an id; returns whether the id is valid.
 fn file(
-    index: &mut HashMap<TppId, EbaListing>,
+    index: &mut HashMap<TppId, Listing>,
     country: &str,
     authority: &str,
     id: &str,
-    listed: EbaListing,
+    listed: Listing,
 ) -> bool {
     let Some(identity) = identity(country, authority, id) else {
         return false;
@@ -193,7 +193,7 @@ fn file(
 const AUTHORITIES: [(&str, &str, &str); 1] = [("FI", "FIN-FSA", "FINFSA")];
 
 /// The identity in the certificates of an institution of the EBA's register; `None` if no certificate can have it (CRT-4).
-fn identity(country: &str, authority: &str, id: &str) -> Option<TppId> {
+pub(super) fn identity(country: &str, authority: &str, id: &str) -> Option<TppId> {
     let named = AUTHORITIES
         .iter()
         .find(|(of, name, _)| (*of, *name) == (country, authority));

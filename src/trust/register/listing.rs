@@ -1,14 +1,14 @@
-//! The authorisation of a TPP in the EBA's register.
+//! The authorisation of a TPP in a register.
 
 use crate::Roles;
 
-/// The authorisation of one TPP in the EBA's register.
+/// The authorisation of one TPP in one register, or in several together.
 ///
-/// The register can have several entries for one identity: the company as a payment institution that became an e-money institution, or with
+/// A register can have several entries for one identity: the company as a payment institution that became an e-money institution, or with
 /// a branch. Each entry is an authorisation of the same company, so the roles of the entries are united, and a withdrawn entry adds no
 /// role.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EbaListing {
+pub struct Listing {
     /// The roles in the host country.
     pub here: Roles,
     /// The roles in other countries.
@@ -17,7 +17,7 @@ pub struct EbaListing {
     pub authorised: bool,
 }
 
-impl EbaListing {
+impl Listing {
     pub(super) fn merge(&mut self, other: Self) {
         self.here = self.here.or(other.here);
         self.elsewhere = self.elsewhere.or(other.elsewhere);

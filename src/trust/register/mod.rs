@@ -1,9 +1,11 @@
-//! The registers of TPPs: the EBA's register and the bank's own lists (CRT-7).
+//! The registers of TPPs: the EBA's register, further ones, and the bank's own lists (CRT-7, CRT-14).
 //!
 //! A TPP is listed under the identity in its certificate, `PSD<country>-<NCA>-<id>`, in capitals (CRT-4). Registers and CAs write the id
 //! with or without spaces and dashes. If a register does not have exactly this identity, the lookup takes the one entry that differs only
-//! in spaces and dashes; if there are several such entries, the lookup takes none. A block applies to every such spelling. The registers
-//! keep two sets of roles and three flags for each TPP.
+//! in spaces and dashes; if there are several such entries, the lookup takes none. A block applies to every such spelling.
+//!
+//! Where the registers differ: the bank's block refuses; else the bank's own list authorises the roles that it names; else a register that
+//! has the authorisation as withdrawn refuses, unless its [`WhenWithdrawn`] says otherwise; else each register adds its roles.
 //!
 //! Deliberately not here: the requirements of an operation and the answers to callers (admission); agents, who use the certificate of the
 //! institution that they act for; downloads, because the operator supplies the files.
@@ -12,16 +14,21 @@
 mod begin;
 mod eba;
 mod listing;
+// Other registers, as CSV or JSON, by a mapping.
+mod mapped;
+// One register, whatever its form.
+mod source;
 
 pub use eba::EbaFault;
-pub use listing::EbaListing;
+pub use listing::Listing;
+pub use mapped::{MappedFault, MappedFormat, Mapping, Member, Origin};
+pub use source::{EBA, FileCounts, Register, RegisterName, WhenWithdrawn};
 
 use super::Roles;
 use eba::EbaExport;
 use portvakt_base::clock::Timestamp;
 use portvakt_interface::{Forbidden, ForbiddenTpp, Permitted, PermittedTpp, Registered, TppId};
 use std::{
-    collections::HashSet,
     io::BufRead,
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
@@ -30,29 +37,25 @@ use std::{
 /// The registers in use. A reload replaces them as a whole.
 #[derive(Debug)]
 pub struct Registers {
-    /// The EBA's register (CRT-4).
-    listed: Registered<EbaListing>,
+    /// The registers of authorities (CRT-4), in the order in which a text names them.
+    registers: Vec<Register>,
     /// The TPPs that the bank's own list allows: exactly these.
     allowed: Permitted<Roles>,
     /// The TPPs that the bank's own list blocks, in every spelling.
     blocked: Forbidden<()>,
     settings: RegisterSettings,
-    /// The date of the EBA's file; `None` without a file.
-    as_of: Option<Timestamp>,
-    /// The counts of the EBA's file.
-    read: Option<EbaFileCounts>,
     passed_stale: AtomicU64,
 }
 
 /// The settings of the registers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegisterSettings {
-    /// The country of the bank's interface, two capitals. A service that the EBA's register limits to countries must include this one.
+    /// The country of the bank's interface, two capitals. A service that a register limits to countries must include this one.
     /// Default `NO`.
     pub host_country: String,
-    /// The maximum age of the EBA's file. Default seven days.
+    /// The maximum age of a register that has none of its own. Default seven days.
     pub max_age: Duration,
-    /// The action for an older file. Default refuse.
+    /// The action for an older one. Default refuse.
     pub stale: WhenStale,
 }
 
@@ -66,10 +69,10 @@ impl Default for RegisterSettings {
     }
 }
 
-/// The action when the EBA's file exceeds its maximum age and the bank's own lists do not decide.
+/// The action when a register exceeds its maximum age and nothing else authorises the TPP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenStale {
-    /// Refuses every request with 503.
+    /// Refuses the request with 503.
     Refuse,
     /// Decides by the old file, and counts and logs the requests that depend on it. A TPP that is not in the file is refused, so that an
     /// old register does not admit everybody.
@@ -78,20 +81,26 @@ pub enum WhenStale {
 
 /// The entries of one TPP in the registers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Registration {
+pub struct Registration<'a> {
     /// The bank blocks the TPP; the other fields then do not count.
     pub blocked: bool,
-    /// The roles in the bank's own list. Other banks need it, because they are not in the EBA's register.
+    /// The roles in the bank's own list.
     pub allowed: Roles,
-    /// The authorisation in the EBA's register.
-    pub listed: Option<EbaListing>,
+    /// The authorisations in all registers together; `None` if no register has the TPP.
+    pub listed: Option<Listing>,
+    /// The first register that has the TPP.
+    pub listed_by: Option<&'a RegisterName>,
+    /// The register that has the authorisation as withdrawn, so that no other register authorises the TPP.
+    pub withdrawn_by: Option<&'a RegisterName>,
 }
 
-impl Registration {
-    /// The roles of the TPP by both registers.
+impl Registration<'_> {
+    /// The roles of the TPP by everything together.
     pub fn roles(&self) -> Roles {
-        self.listed
-            .map_or(self.allowed, |listed| self.allowed.or(listed.here))
+        match self.listed {
+            Some(listed) if self.withdrawn_by.is_none() => self.allowed.or(listed.here),
+            _ => self.allowed,
+        }
     }
 }
 
@@ -99,12 +108,10 @@ impl Registers {
     /// Registers without an entry: no TPP is registered.
     pub fn new(settings: RegisterSettings) -> Self {
         Self {
-            listed: Registered::default(),
+            registers: Vec::new(),
             allowed: Permitted::default(),
             blocked: Forbidden::default(),
             settings,
-            as_of: None,
-            read: None,
             passed_stale: AtomicU64::new(0),
         }
     }
@@ -119,12 +126,6 @@ impl Registers {
     pub fn take_eba(&mut self, reader: impl BufRead, modified: Timestamp) -> Result<(), EbaFault> {
         let export = EbaExport::read(reader, &self.settings.host_country)?;
         let said = export.latest.as_deref().and_then(eba::moment);
-        self.as_of = Some(said.map_or(modified, |said| said.min(modified)));
-        self.read = Some(EbaFileCounts {
-            institutions: export.institutions,
-            agents: export.agents,
-            without_identity: export.without_identity,
-        });
         // Certificates use the national id. Some authorities also number their institutions. Such a number is used only if no TPP has it as
         // its national id, because short numbers of different companies can collide.
         let mut listed = Registered::default();
@@ -136,7 +137,48 @@ impl Registers {
         for (identity, listing) in codes {
             listed.insert(identity, listing);
         }
-        self.listed = listed;
+        self.registers.push(Register {
+            name: RegisterName::new(EBA),
+            entries: listed,
+            as_of: said.map_or(modified, |said| said.min(modified)),
+            max_age: self.settings.max_age,
+            withdrawn: WhenWithdrawn::Ignore,
+            counts: FileCounts {
+                institutions: export.institutions,
+                agents: export.agents,
+                without_identity: export.without_identity,
+            },
+            unknown_roles: Vec::new(),
+        });
+        Ok(())
+    }
+
+    /// Reads another register as a stream (CRT-14). `modified` is the modification time of the file; without an own `max_age` that of the
+    /// settings counts.
+    ///
+    /// # Errors
+    /// The file is not of the mapping's form (with its place), or has no identity.
+    pub fn take_mapped(
+        &mut self,
+        name: RegisterName,
+        mapping: &Mapping,
+        reader: impl BufRead,
+        modified: Timestamp,
+    ) -> Result<(), MappedFault> {
+        let read = mapping.read(reader, &self.settings.host_country)?;
+        let mut entries = Registered::default();
+        for (identity, listing) in read.entries {
+            entries.insert(identity, listing);
+        }
+        self.registers.push(Register {
+            name,
+            entries,
+            as_of: read.latest.map_or(modified, |latest| latest.min(modified)),
+            max_age: mapping.max_age.unwrap_or(self.settings.max_age),
+            withdrawn: mapping.withdrawn,
+            counts: read.counts,
+            unknown_roles: read.unknown_roles,
+        });
         Ok(())
     }
 
@@ -155,13 +197,35 @@ impl Registers {
         self.blocked.tpps().any(|blocked| blocked == tpp)
     }
 
-    /// The entries of the TPP with this identity; the default for an unknown TPP.
-    pub fn find(&self, tpp: &TppId) -> Registration {
-        Registration {
+    /// The entries of the TPP with this identity, whatever the age of the registers; the default for an unknown TPP.
+    pub fn find(&self, tpp: &TppId) -> Registration<'_> {
+        self.found(tpp, |_| true)
+    }
+
+    /// The same by the registers that are not too old at `now`; a withdrawal counts in an old one too.
+    pub fn find_fresh(&self, tpp: &TppId, now: Timestamp) -> Registration<'_> {
+        self.found(tpp, |register| !register.is_stale(now))
+    }
+
+    fn found(&self, tpp: &TppId, authorises: impl Fn(&Register) -> bool) -> Registration<'_> {
+        let mut found = Registration {
             blocked: self.blocked.get(tpp).is_some(),
             allowed: self.allowed.get(tpp).copied().unwrap_or_default(),
-            listed: self.listed.get(tpp).copied(),
+            ..Registration::default()
+        };
+        for register in &self.registers {
+            let Some(listing) = register.find(tpp) else {
+                continue;
+            };
+            if !listing.authorised && register.withdrawn == WhenWithdrawn::Refuse {
+                found.withdrawn_by = found.withdrawn_by.or(Some(&register.name));
+            }
+            if authorises(register) {
+                found.listed_by = found.listed_by.or(Some(&register.name));
+                found.listed.get_or_insert_default().merge(listing);
+            }
         }
+        found
     }
 
     /// The TPP that the bank's own list allows and whose identity differs from this one in spaces and dashes, for a hint to the operator.
@@ -169,16 +233,16 @@ impl Registers {
         self.allowed.alike(tpp).filter(|other| *other != tpp)
     }
 
-    /// Whether the EBA's file is past its maximum age.
-    pub fn is_stale(&self, now: Timestamp) -> bool {
-        self.good_until().is_some_and(|last| now > last)
+    /// The registers of authorities.
+    pub fn each(&self) -> &[Register] {
+        &self.registers
     }
 
-    /// The last second in which the EBA's file is not too old; `None` without a file.
-    pub fn good_until(&self) -> Option<Timestamp> {
-        let max_age = self.settings.max_age.as_secs();
-        let as_of = self.as_of?.unix();
-        Some(Timestamp::from_unix(as_of.saturating_add(max_age)))
+    /// The first register that is past its maximum age.
+    pub fn stale(&self, now: Timestamp) -> Option<&Register> {
+        self.registers
+            .iter()
+            .find(|register| register.is_stale(now))
     }
 
     /// The settings of the registers.
@@ -186,67 +250,27 @@ impl Registers {
         &self.settings
     }
 
-    /// The number of TPPs with an entry. A block counts where nothing else names its TPP.
-    pub fn len(&self) -> usize {
-        let allowed = self.allowed.tpps();
-        let only_allowed = allowed.filter(|tpp| !self.listed.has(tpp)).count();
-        let allowed: HashSet<_> = self.allowed.tpps().map(ForbiddenTpp::of).collect();
-        let blocked = self.blocked.tpps();
-        let only_blocked =
-            blocked.filter(|tpp| !self.listed.has_alike(tpp) && !allowed.contains(*tpp));
-        let only_blocked = only_blocked.count();
-        self.listed
-            .len()
-            .saturating_add(only_allowed)
-            .saturating_add(only_blocked)
+    /// The number of TPPs in the bank's own list.
+    pub fn local_len(&self) -> usize {
+        let (allowed, blocked) = (self.allowed.tpps(), self.blocked.tpps());
+        allowed.count().saturating_add(blocked.count())
     }
 
     /// Whether no TPP has an entry.
     pub fn is_empty(&self) -> bool {
-        self.listed.is_empty() && self.allowed.is_empty() && self.blocked.is_empty()
+        let is_empty = |register: &Register| register.is_empty();
+        self.registers.iter().all(is_empty) && self.local_len() == 0
     }
 
-    /// The date of the EBA's file; `None` without one.
-    pub const fn as_of(&self) -> Option<Timestamp> {
-        self.as_of
-    }
-
-    /// The counts of the EBA's file; `None` without one.
-    pub const fn read(&self) -> Option<EbaFileCounts> {
-        self.read
-    }
-
-    /// The authorisations in the EBA's file, one for each identity.
-    pub fn listings(&self) -> impl Iterator<Item = EbaListing> + '_ {
-        self.listed.values().copied()
-    }
-
-    /// The number of identities that differ from another one only in spaces and dashes. Only a certificate with exactly such an identity
-    /// is found.
-    pub fn spelled_alike(&self) -> usize {
-        self.listed.spelled_alike()
-    }
-
-    /// Counts a request that passed although the file exceeds its maximum age.
+    /// Counts a request that passed although a register exceeds its maximum age.
     pub fn pass_stale(&self) {
         self.passed_stale.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The number of requests that passed although the file exceeded its maximum age.
+    /// The number of requests that passed although a register exceeded its maximum age.
     pub fn passed_stale(&self) -> u64 {
         self.passed_stale.load(Ordering::Relaxed)
     }
-}
-
-/// The counts of the EBA's file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EbaFileCounts {
-    /// The number of entries other than agents.
-    pub institutions: u64,
-    /// The number of agents, which are not kept.
-    pub agents: u64,
-    /// The number of institutions without an authority or an id, which no certificate can name.
-    pub without_identity: u64,
 }
 
 #[cfg(test)]

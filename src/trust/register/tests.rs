@@ -18,8 +18,13 @@ fn id(text: &str) -> TppId {
 }
 
 /// The entries of a TPP; the default if the text is not an identity.
-fn find(registers: &Registers, text: &str) -> Registration {
+fn find<'a>(registers: &'a Registers, text: &str) -> Registration<'a> {
     TppId::parse(text).map_or_else(Registration::default, |tpp| registers.find(&tpp))
+}
+
+/// The one register.
+fn only(registers: &Registers) -> &Register {
+    &registers.each()[0]
 }
 
 fn entity(owner: &str, id: Value, services: Value) -> Value {
@@ -162,7 +167,7 @@ fn services_by_role_and_country() {
     ] {
         let registers = read(&[entity("NO_FSA", json!("1"), services.clone())]);
         let listed = find(&registers, "PSDNO-FSA-1").listed.unwrap();
-        let expected = EbaListing {
+        let expected = Listing {
             here,
             elsewhere,
             authorised: true,
@@ -187,7 +192,8 @@ fn a_withdrawn_authorisation_gives_nothing() {
     ] {
         let mut entity = entity("NO_FSA", json!("1"), both());
         entity["Properties"] = json!([{"ENT_NAT_REF_COD": "1"}, properties]);
-        let listed = find(&read(&[entity]), "PSDNO-FSA-1").listed.unwrap();
+        let registers = read(&[entity]);
+        let listed = find(&registers, "PSDNO-FSA-1").listed.unwrap();
         assert_eq!(listed.authorised, authorised, "{properties}");
         assert_eq!(!listed.here.is_empty(), authorised, "{properties}");
     }
@@ -203,13 +209,13 @@ fn agents_are_nobody_and_one_company_is_the_union_of_its_entries() {
     let again = entity("NO_FSA", json!("1"), json!([{"SE": "PS_070"}]));
     let registers = read(&[agent, withdrawn, now_emi, again]);
     assert_eq!(find(&registers, "PSDNO-FSA-2"), Registration::default());
-    let expected = EbaListing {
+    let expected = Listing {
         here: ai(),
         elsewhere: pi(),
         authorised: true,
     };
     assert_eq!(find(&registers, "PSDNO-FSA-1").listed, Some(expected));
-    let read = registers.read().unwrap();
+    let read = only(&registers).counts();
     assert_eq!((read.institutions, read.agents), (3, 1));
 }
 
@@ -238,7 +244,7 @@ fn odd_entities_are_nobody_and_do_not_cost_the_rest() {
         entity("NO_FSA", json!(" - "), both()),
         entity("NO_FSA", json!(["3", "4"]), both()),
     ]);
-    assert_eq!(registers.read().unwrap().without_identity, 3);
+    assert_eq!(only(&registers).counts().without_identity, 3);
     for known in ["PSDNO-FSA-1", "PSDNO-FSA-3", "PSDNO-FSA-4"] {
         assert!(find(&registers, known).listed.is_some(), "{known}");
     }
@@ -327,7 +333,7 @@ fn a_register_is_as_old_as_its_latest_entry_says() {
         registers
     };
     let said = at("20220428213506543");
-    assert_eq!(with(json!("20220428213506543"), NOW).as_of(), Some(said));
+    assert_eq!(only(&with(json!("20220428213506543"), NOW)).as_of(), said);
     // A date in the future does not keep a file fresh, and an invalid date is ignored.
     for odd in [
         "99990428213506543",
@@ -335,15 +341,100 @@ fn a_register_is_as_old_as_its_latest_entry_says() {
         "x",
         "2022042821350654x",
     ] {
-        assert_eq!(with(json!(odd), NOW).as_of(), Some(NOW), "{odd}");
+        assert_eq!(only(&with(json!(odd), NOW)).as_of(), NOW, "{odd}");
     }
-    assert_eq!(with(json!(null), NOW).as_of(), Some(NOW));
+    assert_eq!(only(&with(json!(null), NOW)).as_of(), NOW);
     let registers = with(json!("20220428213506543"), NOW);
     let week = 7 * 24 * 3_600;
-    assert!(!registers.is_stale(Timestamp::from_unix(said.unix() + week)));
-    assert!(registers.is_stale(Timestamp::from_unix(said.unix() + week + 1)));
-    assert!(!registers.is_stale(Timestamp::from_unix(0)));
-    assert!(!Registers::new(RegisterSettings::default()).is_stale(NOW));
+    assert!(
+        registers
+            .stale(Timestamp::from_unix(said.unix() + week))
+            .is_none()
+    );
+    assert!(
+        registers
+            .stale(Timestamp::from_unix(said.unix() + week + 1))
+            .is_some()
+    );
+    assert!(registers.stale(Timestamp::from_unix(0)).is_none());
+    assert!(
+        Registers::new(RegisterSettings::default())
+            .stale(NOW)
+            .is_none()
+    );
+}
+
+/// A mapped register whose only row is this one: `id;status`.
+fn add(registers: &mut Registers, name: &str, row: &str, withdrawn: WhenWithdrawn, at: u64) {
+    let constant = |text: &str| Origin::Constant(text.to_owned());
+    let column = |name: &str| Origin::Column(name.to_owned());
+    let mapping = Mapping {
+        format: MappedFormat::Csv { separator: b';' },
+        origins: vec![
+            (Member::Country, constant("NO")),
+            (Member::Authority, constant("FSA")),
+            (Member::Id, column("ID")),
+            (Member::Status, column("STATUS")),
+            (Member::Roles, constant("PSP_AI")),
+        ],
+        list_separator: ",".to_owned(),
+        authorised: vec!["yes".to_owned()],
+        everywhere: Vec::new(),
+        roles: vec![("PSP_AI".to_owned(), 3)],
+        date: "%Y-%m-%d".to_owned(),
+        max_age: None,
+        withdrawn,
+    };
+    let text = format!("ID;STATUS\n{row}\n");
+    let (name, at) = (RegisterName::new(name), Timestamp::from_unix(at));
+    registers
+        .take_mapped(name, &mapping, text.as_bytes(), at)
+        .unwrap();
+}
+
+/// What wins where registers differ (CRT-14).
+#[test]
+fn registers_together() {
+    let with = |rows: &[(&str, WhenWithdrawn)]| {
+        let mut registers = read(&[entity("NO_FSA", json!("1"), json!([{"NO": "PS_070"}]))]);
+        for (row, withdrawn) in rows {
+            add(&mut registers, "other", row, *withdrawn, NOW.unix());
+        }
+        registers
+    };
+    let (refuse, ignore) = (WhenWithdrawn::Refuse, WhenWithdrawn::Ignore);
+    // Each register adds its roles.
+    let registers = with(&[("1;yes", refuse)]);
+    assert_eq!(find(&registers, "PSDNO-FSA-1").roles(), ai().or(pi()));
+    assert_eq!(find(&registers, "PSDNO-FSA-1").withdrawn_by, None);
+    // A withdrawal refuses, whatever the others say, where its register is configured so.
+    let mut registers = with(&[("1;no", refuse)]);
+    let found = find(&registers, "PSDNO-FSA-1");
+    assert!(found.roles().is_empty());
+    assert_eq!(found.withdrawn_by, Some(&RegisterName::new("other")));
+    assert_eq!(
+        find(&with(&[("1;no", ignore)]), "PSDNO-FSA-1").roles(),
+        pi()
+    );
+    // The bank's own list outweighs it.
+    registers.allow(PermittedTpp::parse("PSDNO-FSA-1").unwrap(), ai());
+    assert_eq!(find(&registers, "PSDNO-FSA-1").roles(), ai());
+    // One register: an entry that stands outweighs a withdrawn one.
+    let registers = with(&[("1;no\n1;yes", refuse)]);
+    assert_eq!(find(&registers, "PSDNO-FSA-1").roles(), ai().or(pi()));
+    // An old register authorises nobody among fresh ones, but its withdrawal counts.
+    let later = Timestamp::from_unix(NOW.unix() + 8 * 86_400);
+    let mut registers = Registers::new(RegisterSettings::default());
+    add(&mut registers, "old", "1;yes\n2;no", refuse, NOW.unix());
+    add(&mut registers, "new", "2;yes\n3;yes", refuse, later.unix());
+    let fresh = |id: &str| registers.find_fresh(&self::id(&format!("PSDNO-FSA-{id}")), later);
+    assert_eq!(fresh("1"), Registration::default());
+    assert!(fresh("2").roles().is_empty());
+    assert_eq!(fresh("3").roles(), ai());
+    assert_eq!(
+        registers.stale(later).unwrap().name().to_string(),
+        "the register old"
+    );
 }
 
 /// Measures the time and the memory for an EBA file of the real size. Run by hand with `--ignored --nocapture`.
@@ -378,7 +469,7 @@ fn a_file_of_258_000_entities() {
         registers.take_eba(BufReader::new(opened), NOW).unwrap();
     });
     let took = watch.lap();
-    assert_eq!(registers.read().unwrap().agents, 252_000);
+    assert_eq!(only(&registers).counts().agents, 252_000);
     let tpp = id("PSDNO-FSA-000004711");
     let mut found = 0_u32;
     watch.lap();

@@ -202,13 +202,16 @@ fn a_register_past_its_maximum_age() {
     accepted(&passing, &Call::accounts());
     stops(&passing, &identified("PSDNO-FSA-999999"), NOT_REGISTERED);
     assert!(passing.metric_at_rest("portvakt_register_stale_passed_total", &[]) >= 1.0);
-    assert_eq!(
-        passing.metric_at_rest("portvakt_register_identities", &[]),
-        4.0
-    );
-    let age = passing.metric_at_rest("portvakt_register_age_seconds", &[]);
-    let max_age = passing.metric_at_rest("portvakt_register_max_age_seconds", &[]);
-    let as_of = passing.metric_at_rest("portvakt_register_as_of_timestamp_seconds", &[]);
+    // By the national id and by the authority's own number; the allowed and the blocked TPP.
+    for register in ["eba", "local"] {
+        let of = [("register", register)];
+        let identities = passing.metric_at_rest("portvakt_register_identities", &of);
+        assert_eq!(identities, 2.0, "{register}");
+    }
+    let eba = [("register", "eba")];
+    let age = passing.metric_at_rest("portvakt_register_age_seconds", &eba);
+    let max_age = passing.metric_at_rest("portvakt_register_max_age_seconds", &eba);
+    let as_of = passing.metric_at_rest("portvakt_register_as_of_timestamp_seconds", &eba);
     assert!(
         age > max_age && max_age > 1.0 && as_of > 1e9,
         "{age} {max_age} {as_of}"

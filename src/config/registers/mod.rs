@@ -1,9 +1,13 @@
-//! The section `registers`: which registers authorise TPPs, and their maximum age (CRT-7).
+//! The section `registers`: which registers authorise TPPs, and their maximum age (CRT-7, CRT-14).
 //!
 //! Invariants: production checks registers; checking requires a file, since without one no TPP would be authorised; the whole
 //! of the bank's own list is read, and each of its faults names its line. Deliberately not here: the meaning of the entries.
 
+// Registers other than the EBA's, and their mappings.
+mod lists;
+
 use std::collections::HashSet;
+use std::fs::File;
 use std::hash::Hash;
 use std::io::BufReader;
 use std::path::Path;
@@ -19,7 +23,7 @@ use crate::clock::Timestamp;
 use crate::expiring::{Expiring, Level};
 use crate::interface::operations::Environment;
 use crate::private_file;
-use crate::trust::register::{RegisterSettings, WhenStale};
+use crate::trust::register::{Register, RegisterSettings, WhenStale};
 use crate::trust::{Registers, Roles, Validity};
 
 /// The shortest maximum age: the EBA publishes its register once a day.
@@ -55,9 +59,11 @@ pub(super) fn read(
     }
     let settings = settings(&mut section);
     let (eba, local) = (section.optional("eba"), section.optional("local"));
+    let lists = section.optional_section("lists");
+    let lists = lists.map_or_else(Vec::new, lists::read);
     let is_on = check == Some(true);
-    if is_on && eba.is_none() && local.is_none() {
-        let text = "without a register nobody is registered; expected eba, local or both";
+    if is_on && eba.is_none() && local.is_none() && !section.has("lists") {
+        let text = "without a register nobody is registered; expected eba, local or lists";
         section.fault("check", text);
     }
     section.finish();
@@ -67,6 +73,9 @@ pub(super) fn read(
     let mut registers = Registers::new(settings);
     if let Some(value) = eba {
         take_eba(&value, base, &mut registers);
+    }
+    for list in lists {
+        list.take(base, &mut registers);
     }
     if let Some(value) = local {
         take_local(&value, base, inspection, &mut registers);
@@ -105,6 +114,19 @@ fn country(value: &Value<'_>) -> Option<String> {
 
 /// Reads the EBA's export as a stream, because it is too long for memory.
 fn take_eba(value: &Value<'_>, base: &Path, registers: &mut Registers) {
+    take(value, base, registers, |registers, reader, modified| {
+        let taken = registers.take_eba(reader, modified);
+        taken.map_err(|fault| fault.to_string())
+    });
+}
+
+/// Reads the file of a register, and warns of its age.
+fn take(
+    value: &Value<'_>,
+    base: &Path,
+    registers: &mut Registers,
+    read: impl FnOnce(&mut Registers, BufReader<File>, Timestamp) -> Result<(), String>,
+) {
     let Some(path) = value.path(base) else { return };
     let shown = path.display();
     let opened = private_file::open(&path).and_then(|file| {
@@ -115,33 +137,37 @@ fn take_eba(value: &Value<'_>, base: &Path, registers: &mut Registers) {
         Ok(opened) => opened,
         Err(error) => return value.fault(format!("{shown} cannot be read: {error}")),
     };
-    match registers.take_eba(BufReader::new(file), modified) {
-        Ok(()) => warn_of_age(value, registers),
-        Err(fault) => value.fault(format!("{shown}: {fault}")),
+    if let Err(fault) = read(registers, BufReader::new(file), modified) {
+        return value.fault(format!("{shown}: {fault}"));
+    }
+    let Some(register) = registers.each().last() else {
+        return;
+    };
+    warn_of_age(value, register, registers.settings().stale);
+    if !register.unknown_roles().is_empty() {
+        let words = register.unknown_roles().join(", ");
+        value.warn(format!(
+            "{shown} has roles that the mapping does not name, and that authorise nothing: {words}; name them in roles, as none where they do not matter"
+        ));
     }
 }
 
 /// Warns of a file that is soon or already past its age: the registers decide by the same time.
-fn warn_of_age(value: &Value<'_>, registers: &Registers) {
-    let Some(last) = registers.good_until() else {
-        return;
-    };
-    let (effect, at_end) = match registers.settings().stale {
+fn warn_of_age(value: &Value<'_>, register: &Register, stale: WhenStale) {
+    let (as_of, last) = (register.as_of(), register.good_until());
+    let (effect, at_end) = match stale {
         WhenStale::Refuse => (
-            "every TPP is refused that the bank's own list does not allow; get a new export",
+            "every TPP is refused that the bank's own list does not allow, and no other register has; get a new one",
             Level::Over,
         ),
-        WhenStale::Pass => ("it still decides; get a new export", Level::Soon),
-    };
-    let Some(as_of) = registers.as_of() else {
-        return;
+        WhenStale::Pass => ("it still decides; get a new one", Level::Soon),
     };
     let texts = [
         format!(
             "the file and its newest entry are dated {as_of}, which lies ahead: the register's age does not count until then"
         ),
-        format!("the register is older than registers.max_age from {last} on: get a new export"),
-        format!("the register is older than registers.max_age since {last}: {effect}"),
+        format!("the register is older than its max_age from {last} on: get a new one"),
+        format!("the register is older than its max_age since {last}: {effect}"),
     ];
     value.warn_while(Condition::Period(Period {
         of: Expiring::Register,
