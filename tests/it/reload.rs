@@ -437,7 +437,7 @@ pub(crate) fn many_reloads(count: usize) {
     );
 }
 
-struct End<'a>(&'a AtomicBool);
+pub(crate) struct End<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for End<'_> {
     fn drop(&mut self) {

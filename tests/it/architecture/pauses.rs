@@ -40,6 +40,7 @@ const PAUSES: &[(&str, usize)] = &[
     ("systems/prometheus.rs", 1),
     ("systems/prometheus/faults.rs", 6),
     ("systems/prometheus/traffic.rs", 1),
+    ("systems/registers.rs", 2),
     ("systems/upstreams.rs", 4),
     ("telemetry/metrics.rs", 1),
     ("transport/cut.rs", 3),

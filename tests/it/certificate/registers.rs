@@ -104,7 +104,8 @@ fn shown(gate: &Gate, tpp: &str, more: &[&str]) -> (Option<i32>, String) {
     let config = gate.folder().join("shown.yaml");
     std::fs::write(&config, gate.yaml()).unwrap();
     let mut show = Command::new(env!("CARGO_BIN_EXE_portvakt"));
-    show.args(["register", "show", tpp, "--config"]).arg(&config);
+    show.args(["register", "show", tpp, "--config"])
+        .arg(&config);
     let output = show.args(more).output().unwrap();
     let text = [output.stdout, output.stderr].concat();
     (output.status.code(), String::from_utf8(text).unwrap())
@@ -129,7 +130,8 @@ fn an_operator_sees_what_each_register_says() {
     }
     let (status, text) = shown(&gate, "PSDNO-FSA-1", &[]);
     assert_eq!(status, Some(1), "{text}");
-    let refused = "PSP_PI: refused with 403 tpp-not-registered: it is in no register that the bank uses";
+    let refused =
+        "PSP_PI: refused with 403 tpp-not-registered: it is in no register that the bank uses";
     assert!(text.contains(refused), "{text}");
     // Years later every register is too old.
     let (status, text) = shown(&gate, "PSDNO-FSA-123456", &["--at", "2099-01-01T00:00:00Z"]);

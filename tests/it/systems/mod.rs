@@ -23,6 +23,8 @@ mod operations;
 mod oracle;
 /// The dashboards, rules and alerts on a Prometheus, and the commands of the runbooks.
 mod prometheus;
+/// A register of the real size, replaced under load.
+mod registers;
 /// Restarts behind a balancer, upgrades and reloads under load.
 mod restarts;
 /// The size of rows in PostgreSQL.
