@@ -28,6 +28,7 @@ test-systems: needs-systems ## Run the tests that need other programs or more th
 	@.ci/test.sh systems
 
 test-packages: needs-systems needs-test-packages ## Install and run what `make package` builds: a Debian of its own, images, manifests (root; .ci/run does not)
+	cargo build --workspace $(CARGO_FLAGS) --bins
 	cargo test $(CARGO_FLAGS) --test it -- --ignored packages:: --nocapture --test-threads=1
 
 soak: needs-tests ## Kill the gateway under load and restart it repeatedly (COUNT=1000: number of kills)

@@ -31,13 +31,14 @@ mkdir -p "$out"
 .ci/package.sh --counts "$counts" --version "$version-1" --out "$out"
 cp "$counts" "$out/$name.profdata"
 # By the programs as their packages install them.
-for program in portvakt portvakt-sandbox; do
+for program in portvakt portvakt-sandbox portvakt-lists; do
     dpkg-deb --fsys-tarfile "$out/${program}_$version-1_$(dpkg --print-architecture).deb" | tar -xO "./usr/bin/$program" >"$work/$program"
     chmod 755 "$work/$program"
 done
 packaging/release/bill.py sbom --program "$work/portvakt" >"$out/$name.cdx.json"
 packaging/release/bill.py sbom --program "$work/portvakt-sandbox" --features sandbox >"$out/portvakt-sandbox-$version.cdx.json"
-packaging/release/bill.py licences --features sandbox >"$out/$name-third-party-licences.txt"
+packaging/release/bill.py sbom --program "$work/portvakt-lists" --package portvakt-lists >"$out/portvakt-lists-$version.cdx.json"
+packaging/release/bill.py licences --package portvakt --package portvakt-lists --features sandbox >"$out/$name-third-party-licences.txt"
 git -c tar.umask=022 archive --format=tar --prefix="$name/" HEAD | gzip -9n >"$out/$name.tar.gz"
 .ci/docs.py "$work/$name-docs" >&2
 tar --format=ustar --sort=name --mtime="@$time" --owner=0 --group=0 --numeric-owner --mode=u+rwX,go=rX \

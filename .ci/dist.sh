@@ -10,11 +10,11 @@
 # The same commit, compiler and counts give the same program in any folder: paths of this machine are replaced in it. Counts differ
 # each time that they are measured; those of a release are among its files (docs/releasing.md).
 #
-# Usage: .ci/dist.sh [--train | --counts FILE] [--bench] [--sandbox]
+# Usage: .ci/dist.sh [--train | --counts FILE] [--bench] [--packages]
 #   --train         measure the counts again
 #   --counts FILE   build with these counts
 #   --bench         build too what compares it with peers: portvakt-bench, portvakt-bare, portvakt-edge
-#   --sandbox       build portvakt-sandbox too, which is a package of its own and not deployed
+#   --packages      build portvakt-sandbox and portvakt-lists too, which are packages of their own
 set -eu
 train=if-needed bench="" also="" counts_file=""
 while [ $# -gt 0 ]; do
@@ -22,8 +22,8 @@ while [ $# -gt 0 ]; do
     --train) train=yes ;;
     --counts) train=no counts_file=$(realpath --canonicalize-existing "$2") && shift ;;
     --bench) bench=yes ;;
-    --sandbox) also=yes ;;
-    *) echo "usage: .ci/dist.sh [--train | --counts FILE] [--bench] [--sandbox]" >&2 && exit 2 ;;
+    --packages) also=yes ;;
+    *) echo "usage: .ci/dist.sh [--train | --counts FILE] [--bench] [--packages]" >&2 && exit 2 ;;
     esac
     shift
 done
@@ -69,6 +69,7 @@ build() {
 gateway="--bin portvakt"
 peers="--features bench --bin portvakt-bench --bin portvakt-bare --bin portvakt-edge"
 sandbox="--features sandbox --bin portvakt-sandbox"
+lists="--package portvakt-lists --bin portvakt-lists"
 
 # Prints a program that reads the counts of this compiler: its own, or one of LLVM 19 or later, which use the same format.
 merger() {
@@ -119,4 +120,7 @@ build "$target" "$flags" $gateway
 [ -z "$bench" ] || build "$target" "$flags" $peers
 # shellcheck disable=SC2086 # As above.
 [ -z "$also" ] || build "$target" "$flags" $sandbox
+# The counts are those of the gateway: no function of this program is among them.
+# shellcheck disable=SC2086 # As above.
+[ -z "$also" ] || build "$target" "" $lists
 echo "$target/$built"

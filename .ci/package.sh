@@ -1,8 +1,8 @@
 #!/bin/sh
-# Builds the packages for deployment in dist/: three Debian packages, two OCI images, and manifests for Kubernetes.
+# Builds the packages for deployment in dist/: four Debian packages, two OCI images, and manifests for Kubernetes.
 #
 # Usage: .ci/package.sh [--program FILE | --counts FILE] [--version VERSION] [--out DIR]
-#   --program FILE     package this portvakt, and the portvakt-sandbox beside it; without it, .ci/dist.sh builds both
+#   --program FILE     package this portvakt, and portvakt-sandbox and portvakt-lists beside it; without it, .ci/dist.sh builds them
 #   --counts FILE      give these to .ci/dist.sh
 #   --version VERSION  of the Debian packages; without it, that of Cargo.toml, and the commit unless it has the tag of the release
 #   --out DIR          in place of dist/
@@ -29,8 +29,9 @@ done
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 cd "$repository"
-[ -n "$program" ] || program=$(.ci/dist.sh --sandbox ${counts:+--counts "$counts"})/portvakt
+[ -n "$program" ] || program=$(.ci/dist.sh --packages ${counts:+--counts "$counts"})/portvakt
 sandbox=$(dirname "$program")/portvakt-sandbox
+lists=$(dirname "$program")/portvakt-lists
 
 # What differs between machines and users.
 umask 022

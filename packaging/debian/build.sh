@@ -16,13 +16,14 @@ compress() {
 debian_packages() {
     gateway_package
     sandbox_package
+    lists_package
     dashboards_package
 }
 
 gateway_package() {
     root=$work/portvakt
     files=packaging/debian/portvakt
-    put_program "$program" portvakt ""
+    put_program "$program" portvakt portvakt ""
     "$program" man "$work/man"
     for page in "$work"/man/*.1; do
         compress "$page" "/usr/share/man/man1/${page##*/}.gz"
@@ -59,12 +60,25 @@ gateway_package() {
 
 sandbox_package() {
     root=$work/portvakt-sandbox
-    put_program "$sandbox" portvakt-sandbox sandbox
+    put_program "$sandbox" portvakt-sandbox portvakt sandbox
     # The demonstration reads them below the current folder: docs/install.md.
     for file in gateway.yaml operations.yaml; do
         put 644 config/$file /usr/share/doc/portvakt-sandbox/examples/config/$file
     done
     pack portvakt-sandbox "$architecture"
+}
+
+lists_package() {
+    root=$work/portvakt-lists
+    files=packaging/debian/portvakt-lists
+    put_program "$lists" portvakt-lists portvakt-lists ""
+    put 755 $files/renew.sh /usr/lib/portvakt-lists/renew
+    put 644 $files/portvakt-lists.service /lib/systemd/system/portvakt-lists.service
+    put 644 $files/portvakt-lists.timer /lib/systemd/system/portvakt-lists.timer
+    put 644 $files/sysusers.conf /usr/lib/sysusers.d/portvakt-lists.conf
+    install -d "$root/etc/portvakt-lists/pins"
+    put 644 docs/trust.md /usr/share/doc/portvakt-lists/trust.md
+    pack portvakt-lists "$architecture"
 }
 
 dashboards_package() {
@@ -75,14 +89,14 @@ dashboards_package() {
     pack portvakt-dashboards all
 }
 
-# put_program FILE NAME FEATURES: without symbols, which stay in the program that was built, with the list of its crates, which scanners
+# put_program FILE NAME CRATE FEATURES: without symbols, which stay in the program that was built, with the list of its crates, which scanners
 # read as they read that of cargo-auditable, and with their licences. dpkg-shlibdeps finds the packages of its libraries.
 put_program() {
     put 755 "$1" "/usr/bin/$2"
-    packaging/release/bill.py audit-data --features "$3" >"$work/crates"
+    packaging/release/bill.py audit-data --package "$3" --features "$4" >"$work/crates"
     strip --strip-all --remove-section=.comment --remove-section=.note "$root/usr/bin/$2"
     objcopy --add-section ".dep-v0=$work/crates" --set-section-flags .dep-v0=noload,readonly "$root/usr/bin/$2"
-    packaging/release/bill.py licences --features "$3" >"$work/licences"
+    packaging/release/bill.py licences --package "$3" --features "$4" >"$work/licences"
     compress "$work/licences" "/usr/share/doc/$2/third-party-licences.gz"
     mkdir -p "$work/shlibdeps/debian"
     printf 'Source: portvakt\n\nPackage: portvakt\nArchitecture: any\n' >"$work/shlibdeps/debian/control"

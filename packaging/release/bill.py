@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a program of Portvakt is made of, as cargo, the loader and the sources of the crates say. Python's standard library only.
 
-Usage: packaging/release/bill.py sbom|licences|audit-data [--features FEATURES] [--program FILE]
+Usage: packaging/release/bill.py sbom|licences|audit-data [--package NAME]... [--features FEATURES] [--program FILE]
   sbom        a CycloneDX 1.6 document about FILE: crates, C libraries within them, libraries that the loader finds
   licences    the licences of the same crates and C libraries, with their texts
   audit-data  the crates for the section .dep-v0 of the program, in the form of cargo-auditable: zlib over JSON
@@ -67,9 +67,10 @@ def run(*command):
     return subprocess.run(command, cwd=REPOSITORY, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-def tree(features, edges):
+def tree(packages, features, edges):
     """The crates of `cargo tree` by name and version, each with those that it depends on; the first one is the program's."""
-    lines = run("cargo", "tree", "--locked", "--target", TARGET, "--edges", edges, "--features", features, "--prefix", "depth", "--format", " {p}")
+    chosen = [option for name in packages for option in ("--package", name)]
+    lines = run("cargo", "tree", "--locked", *chosen, "--target", TARGET, "--edges", edges, "--features", features, "--prefix", "depth", "--format", " {p}")
     crates, path = {}, []
     for line in lines.splitlines():
         depth, name, version = line.split()[:3]
@@ -84,10 +85,10 @@ def tree(features, edges):
 class Crates:
     """What cargo says of the crates of a program."""
 
-    def __init__(self, features):
-        self.all = tree(features, "normal")
+    def __init__(self, packages, features):
+        self.all = tree(packages, features, "normal")
         # The others are macros, which run at build time only, and what these use.
-        self.linked = tree(features, "normal,no-proc-macro")
+        self.linked = tree(packages, features, "normal,no-proc-macro")
         metadata = json.loads(run("cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", TARGET))
         self.packages = {(each["name"], each["version"]): each for each in metadata["packages"]}
         locked = tomllib.loads((REPOSITORY / "Cargo.lock").read_text())["package"]
@@ -156,7 +157,8 @@ def sbom(crates, program):
     libraries = loaded(program)
     root, *others = crates.all
     for name, soname in SYSTEM_LIBRARIES.items():
-        if not any(each.startswith(soname) for each in libraries):
+        is_linked = any(crate[0] == name for crate in crates.linked)
+        if is_linked and not any(each.startswith(soname) for each in libraries):
             sys.exit(f"{name} is linked, and the loader finds no {soname}: the tables of {__file__} are wrong")
     components = [component(crates, crate) for crate in sorted(others)]
     uses = {purl(crate): {purl(each) for each in used} for crate, used in crates.all.items()}
@@ -229,10 +231,11 @@ def audit_data(crates):
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("what", choices=["sbom", "licences", "audit-data"])
+    parser.add_argument("--package", action="append")
     parser.add_argument("--features", default="")
     parser.add_argument("--program")
     options = parser.parse_args()
-    crates = Crates(options.features)
+    crates = Crates(options.package or ["portvakt"], options.features)
     if options.what == "audit-data":
         sys.stdout.buffer.write(audit_data(crates))
     elif options.what == "licences":

@@ -13,7 +13,7 @@ const INCLUDED: &str =
     "systemd,systemd-sysv,ca-certificates,libssl3,logrotate,openssl,curl,nginx-light,sqlite3";
 
 /// Files that each package must have, with their modes, owners as dpkg-deb lists them.
-const FILES: [(&str, &str, &str); 17] = [
+const FILES: [(&str, &str, &str); 20] = [
     ("portvakt", "-rwxr-xr-x root/root", "./usr/bin/portvakt"),
     (
         "portvakt",
@@ -77,6 +77,21 @@ const FILES: [(&str, &str, &str); 17] = [
         "./usr/bin/portvakt-sandbox",
     ),
     (
+        "portvakt-lists",
+        "-rwxr-xr-x root/root",
+        "./usr/bin/portvakt-lists",
+    ),
+    (
+        "portvakt-lists",
+        "-rwxr-xr-x root/root",
+        "./usr/lib/portvakt-lists/renew",
+    ),
+    (
+        "portvakt-lists",
+        "-rw-r--r-- root/root",
+        "./lib/systemd/system/portvakt-lists.timer",
+    ),
+    (
         "portvakt-dashboards",
         "-rw-r--r-- root/root",
         "./usr/share/portvakt/dashboards/overview.json",
@@ -131,7 +146,13 @@ fn each_package_has_its_files() {
 #[test]
 #[ignore = "make test-packages"]
 fn lintian_finds_no_error() {
-    let packages = ["portvakt", "portvakt-sandbox", "portvakt-dashboards"].map(package);
+    let packages = [
+        "portvakt",
+        "portvakt-sandbox",
+        "portvakt-lists",
+        "portvakt-dashboards",
+    ];
+    let packages = packages.map(package);
     let found = Command::new("lintian")
         .args(["--fail-on", "error"])
         .args(packages)

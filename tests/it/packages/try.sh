@@ -234,7 +234,30 @@ step "the service alone again"
 systemctl start $service
 answers
 
+step "trusted lists"
+lists=portvakt-lists.service
+systemd-analyze verify --man=no $lists portvakt-lists.timer 2>&1 | tee /run/verified
+[ ! -s /run/verified ]
+systemd-analyze security --offline=true --no-pager --threshold=20 $lists | tail -n 1
+not systemctl --quiet is-enabled portvakt-lists.timer
+# Nothing is fetched before the signers are pinned.
+systemctl start $lists
+[ "$(systemctl show --property=ConditionResult --value $lists)" = no ]
+# There is no network here: the unit fails, and its journal says why.
+touch /etc/portvakt-lists/pins/signer.pem
+not systemctl start $lists
+journalctl --no-pager --unit=$lists | grep "curl: "
+[ "$(stat -c '%U %a' /var/lib/portvakt-lists)" = "portvakt-lists 755" ]
+portvakt-lists --version
+systemctl enable --now portvakt-lists.timer
+
 step "remove"
+dpkg --remove portvakt-lists
+not systemctl --quiet is-active portvakt-lists.timer
+ls /etc/portvakt-lists/pins/signer.pem
+dpkg --purge portvakt-lists
+not ls /etc/portvakt-lists
+not ls /var/lib/portvakt-lists
 dpkg --remove portvakt-sandbox portvakt
 not systemctl --quiet is-active $service
 ls /var/lib/portvakt/portvakt.db /var/lib/portvakt/hash.key gateway.yaml secrets/control.token /var/log/portvakt/access.log
