@@ -72,7 +72,7 @@ def tree(packages, features, edges):
     chosen = [option for name in packages for option in ("--package", name)]
     lines = run("cargo", "tree", "--locked", *chosen, "--target", TARGET, "--edges", edges, "--features", features, "--prefix", "depth", "--format", " {p}")
     crates, path = {}, []
-    for line in lines.splitlines():
+    for line in filter(None, lines.splitlines()):
         depth, name, version = line.split()[:3]
         crate = (name, version.removeprefix("v"))
         crates.setdefault(crate, set())
