@@ -82,6 +82,8 @@ kinds! {
     TppUnblocked = Control "tpp-unblocked";
     EndpointDrained = Control "endpoint-drained";
     EndpointRestored = Control "endpoint-restored";
+    TppFirstSeen = Control "tpp-first-seen";
+    RegistrationLost = Control "registration-lost";
     Retired = Control "retired";
     Resumed = Control "resumed";
 }

@@ -85,6 +85,8 @@ impl Places {
             | AuditKind::TppUnblocked
             | AuditKind::EndpointDrained
             | AuditKind::EndpointRestored
+            | AuditKind::TppFirstSeen
+            | AuditKind::RegistrationLost
             | AuditKind::Retired
             | AuditKind::Resumed => (&self.changes, CHANGES),
         }

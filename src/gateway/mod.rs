@@ -24,7 +24,8 @@ mod start_fault;
 mod sockets;
 mod upgrade;
 
-// A changed configuration, without a restart.
+// A changed configuration, without a restart, and what its registers take from TPPs.
+mod registrations;
 mod reload;
 
 // TLS: the gateway's certificates, client certificates (TLS-3), and the tickets of resumed sessions.

@@ -2,11 +2,11 @@
 
 use super::{
     facts::Finished,
-    labels::{BoundBy, Upgrade},
+    labels::{BoundBy, Registration, Upgrade},
     registry::{Counters, Registrar},
     samples::{Families, number},
     table,
-    values::{BindingSource, QuotaEvent, ScaEvent, UpgradeResult},
+    values::{BindingSource, QuotaEvent, RegistrationEvent, ScaEvent, UpgradeResult},
 };
 use crate::{admission::Outcome, interface::Reason};
 use moka::sync::Cache;
@@ -31,6 +31,7 @@ pub(super) struct EventMetrics {
     /// The links that the bank's page has read, by the ids of their tokens: a page may read a link again.
     read: Cache<[u8; 16], ()>,
     bound_elsewhere: Counters<BoundBy>,
+    registrations: Counters<Registration>,
     upgrades: Counters<Upgrade>,
 }
 
@@ -47,6 +48,7 @@ impl EventMetrics {
                 .time_to_live(LINK_LASTS)
                 .build(),
             bound_elsewhere: registrar.counters(&table::BOUND_ELSEWHERE),
+            registrations: registrar.counters(&table::REGISTRATIONS),
             upgrades: registrar.counters(&table::UPGRADES),
         }
     }
@@ -80,6 +82,10 @@ impl EventMetrics {
 
     pub(super) fn bound_elsewhere(&self, by: BindingSource) {
         self.bound_elsewhere.of(by).inc();
+    }
+
+    pub(super) fn registration(&self, event: RegistrationEvent) {
+        self.registrations.of(event).inc();
     }
 
     pub(super) fn upgraded(&self, result: UpgradeResult) {

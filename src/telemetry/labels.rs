@@ -6,8 +6,8 @@
 use super::values::{
     AddressAction, AddressPlace, BindingSource, ClockDirection, ConnectionUse, CutCause,
     Degradation, FailureKind, FolderUse, HandshakeOutcome, LineResult, Proves, QuotaEvent,
-    ReadinessCondition, ReloadResult, ScaEvent, StateTable, StatusClass, Stranger, TlsVersion,
-    UpgradeResult,
+    ReadinessCondition, RegistrationEvent, ReloadResult, ScaEvent, StateTable, StatusClass,
+    Stranger, TlsVersion, UpgradeResult,
 };
 use crate::{
     admission::{ObservableCheck, OutcomeKind, Stage},
@@ -186,6 +186,7 @@ labels! {
     Source = "from" Bounded("an address, or `file`");
     Quota = "event" Closed(QuotaEvent);
     Sca = "event" Closed(ScaEvent);
+    Registration = "event" Closed(RegistrationEvent);
     BoundBy = "by" Closed(BindingSource);
     Key = "key" Bounded("the id of a key");
     Table = "table" AtFirstUse(StateTable);

@@ -85,8 +85,8 @@ pub use traces::{TraceFault, Traces};
 pub use upstreams::{CoreEndpoint, EndpointFacts};
 pub use values::{
     AddressAction, AddressPlace, BindingSource, CutCause, Degradation, FailureKind, FolderUse,
-    HandshakeOutcome, HttpVersion, LineKind, Psd2Service, ReadinessCondition, ScaEvent, Stranger,
-    TlsVersion, UpgradeResult,
+    HandshakeOutcome, HttpVersion, LineKind, Psd2Service, ReadinessCondition, RegistrationEvent,
+    ScaEvent, Stranger, TlsVersion, UpgradeResult,
 };
 
 use crate::{
@@ -327,6 +327,11 @@ impl Telemetry {
     /// Counts an event of an SCA, but for those that are counted elsewhere: links that are made, and those that are read.
     pub fn sca(&self, event: ScaEvent) {
         self.events.sca(event);
+    }
+
+    /// Counts a change in who may call (CRT-14).
+    pub fn registration(&self, event: RegistrationEvent) {
+        self.events.registration(event);
     }
 
     /// Counts an SCA as started when the bank's service reads its link for the first time; `token` is the id of the link's token.

@@ -7,8 +7,8 @@ use super::labels::{
     BoundBy, Build, Cache, Commit, Condition, CoreStatus, Cut, Degraded, Direction, Done, Endpoint,
     Ends, Environment, ExpiringKind, Failure, Fault, Fetch, Files, Fix, Folder, Group, Handshake,
     Hash, Issuer, Key, LabelSet, Lines, ObservedCheck, Operation, OperationReason, Outcome, Place,
-    Proven, Quota, Reason, Register, Reload, Sca, Serial, Shed, Source, Status, Table, TimedCheck,
-    Tls, ToleratedFault, Tpp, Upgrade, Upstream, Use, Values, Why, Written,
+    Proven, Quota, Reason, Register, Registration, Reload, Sca, Serial, Shed, Source, Status,
+    Table, TimedCheck, Tls, ToleratedFault, Tpp, Upgrade, Upstream, Use, Values, Why, Written,
 };
 use crate::state::Counters;
 use std::marker::PhantomData;
@@ -197,6 +197,10 @@ metrics! {
             "The age of a register's content, by the gateway's clock.";
         REGISTER_MAX_AGE = Gauge "portvakt_register_max_age_seconds" [Register]
             "The age from which a register is stale (max_age).";
+    }
+    "TPPs and what the registers say of them" {
+        REGISTRATIONS = Counter "portvakt_tpp_registration_total" [Registration]
+            "TPPs whose signature verified for the first time in 30 days, and those among the known ones that lost a role by a reload of the registers.";
     }
     "SCA and quota" {
         QUOTA_CALLS = Counter "portvakt_quota_calls_total" [Quota]

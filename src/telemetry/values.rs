@@ -215,6 +215,18 @@ values! {
 }
 
 values! {
+    /// A change in who may call.
+    pub enum RegistrationEvent {
+        /// The signature of a TPP verified for the first time in 30 days.
+        FirstSeen = "first_seen",
+        /// The registers took a role from a TPP that calls, and left it another one.
+        RoleLost = "role_lost",
+        /// The registers took every role from a TPP that calls.
+        AuthorisationLost = "authorisation_lost",
+    }
+}
+
+values! {
     /// Who asked to bind a PSU-ID.
     pub enum BindingSource {
         /// The completion of an SCA.

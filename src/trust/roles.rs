@@ -38,6 +38,11 @@ impl Roles {
         Self(self.0 | other.0)
     }
 
+    /// The roles that the other does not have.
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
     /// The roles in both.
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)

@@ -17,10 +17,6 @@ const OPEN: &[&str] = &["CTL-1", "CTL-3", "CTL-4", "SBX-16", "SBX-17"];
 
 /// Partly implemented rules, each with the missing part. Code and tests may cite them; the table shows the missing part.
 const PARTLY: &[(&str, &str)] = &[
-    (
-        "CRT-14",
-        "an event for a change that takes a role or an authorisation",
-    ),
     ("HTTP-7", "the JSON body where HTTP/2 itself refuses"),
     (
         "ERR-8",

@@ -1,0 +1,152 @@
+//! What a reload of the registers takes from TPPs that call (CRT-14).
+//!
+//! A reload compares the registers before and after, for the TPPs whose signature verified in the last 30 days: each that lost a role is an
+//! event in the log and in the audit, and counted. Deliberately not here: blocks, which the bank makes itself, and the age of registers,
+//! which has metrics of its own.
+
+use crate::{
+    audit::AuditKind,
+    interface::TppId,
+    telemetry::{RegistrationEvent, Telemetry},
+    trust::{Registers, Roles, register::Registration},
+};
+
+/// The TPPs that one reload names: a truncated file takes the roles of all.
+const NAMED: usize = 100;
+
+/// What a TPP lost.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Loss {
+    tpp: TppId,
+    roles: Roles,
+    event: RegistrationEvent,
+    why: String,
+}
+
+/// The losses of these TPPs by a reload; none where registers are not checked before or after it.
+pub(super) fn losses(
+    before: Option<&Registers>,
+    after: Option<&Registers>,
+    tpps: impl IntoIterator<Item = TppId>,
+) -> Vec<Loss> {
+    let (Some(before), Some(after)) = (before, after) else {
+        return Vec::new();
+    };
+    let lost = tpps.into_iter().filter_map(|tpp| {
+        let (had, has) = (before.find(&tpp).roles(), after.find(&tpp));
+        let roles = had.without(has.roles());
+        let event = if has.roles().is_empty() {
+            RegistrationEvent::AuthorisationLost
+        } else {
+            RegistrationEvent::RoleLost
+        };
+        (!roles.is_empty()).then(|| Loss {
+            roles,
+            event,
+            why: why(&has),
+            tpp,
+        })
+    });
+    lost.collect()
+}
+
+fn why(has: &Registration<'_>) -> String {
+    let is_withdrawn = has.listed.is_some_and(|listed| !listed.authorised);
+    match (has.withdrawn_by, has.listed_by) {
+        (Some(by), _) => format!("withdrawn, by {by}"),
+        (None, Some(by)) if is_withdrawn => format!("withdrawn, by {by}"),
+        (None, Some(by)) => format!("{by} has it without the role"),
+        (None, None) => "no register has it any more".to_owned(),
+    }
+}
+
+/// Counts them, and tells the first ones to the log and the audit.
+pub(super) fn tell(losses: &[Loss], telemetry: &Telemetry) {
+    for loss in losses {
+        telemetry.registration(loss.event);
+    }
+    let audit = telemetry.audit();
+    for loss in losses.iter().take(NAMED) {
+        let (tpp, roles, why) = (&loss.tpp, loss.roles.to_string(), &loss.why);
+        tracing::warn!(%tpp, %roles, %why, "a TPP lost a role by the registers");
+        let event = audit.event(AuditKind::RegistrationLost);
+        let event = event.with("tpp", tpp.as_str()).with("roles", roles);
+        audit.record(event.with("why", why.as_str()));
+    }
+    let more = losses.len().saturating_sub(NAMED);
+    if more > 0 {
+        tracing::warn!(
+            more,
+            "further TPPs lost a role by the registers: is a file truncated?"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        clock::Timestamp,
+        trust::register::{
+            MappedFormat, Mapping, Member, Origin, RegisterName, RegisterSettings, WhenWithdrawn,
+        },
+    };
+
+    /// A register with these rows: id, state and roles.
+    fn register(rows: &str) -> Registers {
+        let column = |name: &str| Origin::Column(name.to_owned());
+        let mapping = Mapping {
+            format: MappedFormat::Csv { separator: b';' },
+            origins: vec![
+                (Member::Tpp, column("TPP")),
+                (Member::Status, column("STATUS")),
+                (Member::Roles, column("ROLES")),
+            ],
+            list_separator: ",".to_owned(),
+            authorised: vec!["yes".to_owned()],
+            everywhere: Vec::new(),
+            roles: vec![("PI".to_owned(), 2), ("AI".to_owned(), 3)],
+            date: "%Y-%m-%d".to_owned(),
+            max_age: None,
+            withdrawn: WhenWithdrawn::Refuse,
+        };
+        let mut registers = Registers::new(RegisterSettings::default());
+        let text = format!("TPP;STATUS;ROLES\n{rows}");
+        let name = RegisterName::new("national");
+        let at = Timestamp::from_unix(1_800_000_000);
+        registers
+            .take_mapped(name, &mapping, text.as_bytes(), at)
+            .unwrap();
+        registers
+    }
+
+    #[test]
+    fn each_loss_has_its_reason() {
+        let before =
+            "PSDNO-FSA-1;yes;AI,PI\nPSDNO-FSA-2;yes;AI\nPSDNO-FSA-3;yes;PI\nPSDNO-FSA-4;yes;AI\n";
+        let after = "PSDNO-FSA-1;yes;AI\nPSDNO-FSA-2;no;AI\nPSDNO-FSA-4;yes;AI,PI\n";
+        let (before, after) = (register(before), register(after));
+        let tpps = ["1", "2", "3", "4", "5"].map(|id| {
+            let text = format!("PSDNO-FSA-{id}");
+            TppId::parse(&text).unwrap()
+        });
+        let found = losses(Some(&before), Some(&after), tpps.clone());
+        let found: Vec<_> = found
+            .iter()
+            .map(|loss| {
+                let (tpp, roles) = (loss.tpp.as_str(), loss.roles.to_string());
+                format!("{tpp} {roles} {}: {}", loss.event.name(), loss.why)
+            })
+            .collect();
+        assert_eq!(
+            found,
+            [
+                "PSDNO-FSA-1 PSP_PI role_lost: the register national has it without the role",
+                "PSDNO-FSA-2 PSP_AI authorisation_lost: withdrawn, by the register national",
+                "PSDNO-FSA-3 PSP_PI authorisation_lost: no register has it any more",
+            ]
+        );
+        assert_eq!(losses(None, Some(&after), tpps.clone()), []);
+        assert_eq!(losses(Some(&before), None, tpps), []);
+    }
+}
