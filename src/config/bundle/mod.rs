@@ -27,6 +27,7 @@ use openssl::x509::X509;
 use place::{Owners, judge_mode};
 use sha2::{Digest, Sha256};
 use std::{
+    collections::BTreeSet,
     fs,
     io::Read,
     os::unix::fs::PermissionsExt,
@@ -218,8 +219,10 @@ fn certificates(
             Err(fault) => faults.push(fault),
         }
     }
-    let present: Vec<_> = entries.iter().filter_map(|path| name_of(path)).collect();
-    let missing = listed.keys().filter(|name| !present.contains(name));
+    let present: BTreeSet<_> = entries.iter().filter_map(|path| name_of(path)).collect();
+    let missing = listed
+        .keys()
+        .filter(|name| !present.contains(name.as_str()));
     faults.extend(missing.map(|name| {
         let folder = folder.display();
         format!("{folder} has no file {name:?}, which {DOCUMENT} lists: import again, or lead the link to an older bundle")
