@@ -7,6 +7,7 @@ use super::expected::Record;
 use super::fault::{ConfigFault, ConfigFaults, FilePosition};
 use super::named_file::NamedFile;
 use super::warning::{Condition, Warning};
+use crate::way::OwnUsers;
 use std::cell::{Cell, RefCell};
 
 /// Collects faults. It is shared by reference, so that the readers of several sections and files can report at the same time.
@@ -17,6 +18,7 @@ pub struct Inspection {
     files: RefCell<Vec<NamedFile>>,
     /// Whether the configuration is one of production.
     production: Cell<bool>,
+    own_users: RefCell<OwnUsers>,
     record: Record,
 }
 
@@ -81,6 +83,11 @@ impl Inspection {
     /// Adds the faults of an unreadable file, so that the other files are still inspected.
     pub fn absorb(&self, faults: ConfigFaults) {
         self.faults.borrow_mut().extend(faults);
+    }
+
+    /// The users who decide anyway what the gateway reads.
+    pub(super) fn own_users(&self) -> OwnUsers {
+        self.own_users.borrow().clone()
     }
 
     /// Records a file or folder that the configuration names.

@@ -21,6 +21,7 @@ use crate::{
     expiring::{Expiring, Level},
     hex, private_file,
     trust::Validity,
+    way::OwnUsers,
 };
 use document::{BundleDocument, Listed};
 use openssl::x509::X509;
@@ -85,7 +86,8 @@ pub(super) fn read(value: &Value<'_>, base: &Path) -> Option<ReadBundle> {
             secret: false,
         });
     }
-    let (found, document) = match load(&path) {
+    let own = value.inspection().own_users();
+    let (found, document) = match load(&path, own) {
         Ok(loaded) => loaded,
         Err(faults) => {
             for fault in faults {
@@ -146,9 +148,9 @@ fn warn_of_next_update(value: &Value<'_>, bundle: &TrustBundle) {
 }
 
 /// The anchors of both folders, and what `bundle.yaml` says beside them.
-fn load(path: &Path) -> Result<([Vec<X509>; 2], BundleDocument), Vec<String>> {
+fn load(path: &Path, own: OwnUsers) -> Result<([Vec<X509>; 2], BundleDocument), Vec<String>> {
     // Followed once: a link that leads elsewhere meanwhile must not mix two bundles.
-    let mut owners = Owners::default();
+    let mut owners = Owners::new(own);
     let folder = place::follow(path, &mut owners).map_err(|fault| vec![fault])?;
     let mut faults = Vec::new();
     let own = [folder.clone()].into_iter();
