@@ -49,6 +49,9 @@ const MAX_DOCUMENT_BYTES: u64 = 16 * 1024 * 1024;
 /// The longest file of an anchor, in bytes: one certificate, with a line for each of its services before it.
 const MAX_ANCHOR_BYTES: u64 = 256 * 1024;
 
+/// The longest label of PEM in a fault: that of an encrypted key has 21 letters.
+const MAX_LABEL: usize = 32;
+
 /// The most faults of a bundle that are reported: one that was exchanged for another has one for each file.
 const MAX_FAULTS: usize = 10;
 
@@ -235,8 +238,9 @@ fn certificates(
 /// The only certificate of a file, which has this SHA-256.
 fn certificate(path: &Path, sha256: &str, owners: &mut Owners) -> Result<X509, String> {
     let shown = path.display();
-    let mut found =
-        X509::stack_from_pem(&read_file(path, MAX_ANCHOR_BYTES, owners)?).unwrap_or_default();
+    let bytes = read_file(path, MAX_ANCHOR_BYTES, owners)?;
+    judge_labels(path, &bytes)?;
+    let mut found = X509::stack_from_pem(&bytes).unwrap_or_default();
     let certificate = found.pop().filter(|_| found.is_empty());
     let certificate = certificate
         .ok_or_else(|| format!("{shown} is not one certificate in PEM; import again"))?;
@@ -248,6 +252,42 @@ fn certificate(path: &Path, sha256: &str, owners: &mut Owners) -> Result<X509, S
         true => Ok(certificate),
         false => Err(format!(
             "{shown} is not the certificate that {DOCUMENT} lists by its SHA-256: import again, or lead the link to an older bundle"
+        )),
+    }
+}
+
+/// Judges what a file holds in PEM: one certificate and nothing else. OpenSSL passes over the rest without a word, and takes from a TRUSTED
+/// CERTIFICATE more than the certificate. No fault repeats what is not a usual label.
+fn judge_labels(path: &Path, bytes: &[u8]) -> Result<(), String> {
+    let shown = path.display();
+    let text = String::from_utf8_lossy(bytes);
+    let mut count = 0_usize;
+    for part in text.split("-----BEGIN ").skip(1) {
+        let label = part.split("-----").next().unwrap_or_default();
+        let is_usual = |letter: char| letter.is_ascii_uppercase() || " 0123456789".contains(letter);
+        match label {
+            "CERTIFICATE" => count = count.saturating_add(1),
+            _ if label.ends_with("PRIVATE KEY") => {
+                return Err(format!(
+                    "{shown} holds a private key beside a certificate, which everybody can read: find out whose it is, replace that key, and import again"
+                ));
+            }
+            _ if label.len() <= MAX_LABEL && label.chars().all(is_usual) => {
+                return Err(format!(
+                    "{shown} holds PEM of another kind, {label}; expected one CERTIFICATE: import again"
+                ));
+            }
+            _ => {
+                return Err(format!(
+                    "{shown} holds PEM of an unknown kind; expected one CERTIFICATE: import again"
+                ));
+            }
+        }
+    }
+    match count {
+        0 | 1 => Ok(()),
+        _ => Err(format!(
+            "{shown} holds {count} certificates; expected one: import again"
         )),
     }
 }

@@ -265,7 +265,7 @@ fn only_what_was_imported_is_loaded() {
         )]
     );
     let own = std::fs::read(site.path().join("lists/one/seals/a.pem")).unwrap();
-    for content in [Vec::new(), b"x".to_vec(), [own.clone(), other].concat()] {
+    for content in ["", "x"] {
         site.write("lists/one/seals/b.pem", content);
         assert_eq!(
             site.faults(),
@@ -304,6 +304,50 @@ fn only_what_was_imported_is_loaded() {
         faults.contains(&"lists/two: 13 more faults".to_owned()),
         "{faults:?}"
     );
+}
+
+/// Beside its certificate a file holds no other, no key, and nothing that OpenSSL passes over. A fault repeats nothing of a key.
+//= CRT-8 refused
+#[test]
+fn a_file_of_a_bundle_holds_one_certificate() {
+    let site = Site::with_bundle();
+    let file = "lists/one/seals/b.pem";
+    let read = |name: &str| std::fs::read_to_string(site.path().join(name)).unwrap();
+    let (good, other) = (read(file), read("lists/one/seals/a.pem"));
+    let key = String::from_utf8(certificate("key").1).unwrap();
+    let secret = key.lines().nth(1).unwrap().to_owned();
+    let strange = "-----BEGIN Abc+/-----\nAAAA\n-----END Abc+/-----\n";
+    let crl = strange.replace("Abc+/", "X509 CRL");
+    let expected_one = "expected one CERTIFICATE: import again";
+    for (content, expected) in [
+        (
+            format!("{good}{other}"),
+            "holds 2 certificates; expected one: import again".to_owned(),
+        ),
+        (
+            format!("{key}{good}"),
+            "holds a private key beside a certificate, which everybody can read: find out whose it is, replace that key, and import again".to_owned(),
+        ),
+        (
+            format!("{good}{crl}"),
+            format!("holds PEM of another kind, X509 CRL; {expected_one}"),
+        ),
+        (
+            good.replace("CERTIFICATE", "TRUSTED CERTIFICATE"),
+            format!("holds PEM of another kind, TRUSTED CERTIFICATE; {expected_one}"),
+        ),
+        (
+            format!("{good}{strange}"),
+            format!("holds PEM of an unknown kind; {expected_one}"),
+        ),
+    ] {
+        site.write(file, content);
+        let faults = site.faults();
+        assert_eq!(faults, [format!("{file} {expected}")]);
+        assert!(!faults.concat().contains(&secret));
+    }
+    site.write(file, good);
+    assert!(site.read(&only()).is_ok());
 }
 
 //= CRT-8 refused
