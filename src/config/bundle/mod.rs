@@ -2,7 +2,7 @@
 //! `websites`.
 //!
 //! Invariants: only the owner of the files can change what is loaded; exactly the certificates that `bundle.yaml` lists are loaded; and
-//! they are of one bundle, because the link is followed once. Deliberately not here: the lists themselves, and whether their services are
+//! they are of one bundle, because the link is followed once; each anchor is a CA's. Deliberately not here: the lists themselves, and whether their services are
 //! granted, which the import has judged.
 
 // bundle.yaml.
@@ -34,6 +34,7 @@ use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
+use x509_parser::prelude::{FromDer, X509Certificate};
 
 pub use document::NextUpdate;
 
@@ -111,6 +112,9 @@ pub(super) fn read(value: &Value<'_>, base: &Path) -> Option<ReadBundle> {
         ));
     }
     let [seals, websites] = found;
+    let [in_seals, in_websites] = FOLDERS.map(|folder| path.join(folder));
+    let seals = without_leaves(value, &in_seals, seals);
+    let websites = without_leaves(value, &in_websites, websites);
     let bundle = TrustBundle {
         path,
         imported: made,
@@ -121,6 +125,28 @@ pub(super) fn read(value: &Value<'_>, base: &Path) -> Option<ReadBundle> {
         bundle,
         seals,
         websites,
+    })
+}
+
+/// Leaves out what is no CA's certificate: nothing can be issued below it, and as an anchor it would admit its own holder (CRT-2).
+fn without_leaves(value: &Value<'_>, folder: &Path, found: Vec<X509>) -> Vec<X509> {
+    let all = found.len();
+    let found: Vec<_> = found.into_iter().filter(|one| !is_leaf(one)).collect();
+    let count = all.saturating_sub(found.len());
+    if count > 0 {
+        value.warn(format!(
+            "{count} of {all} certificates in {} are no CA's, and are left out: nothing is issued below them, and none may vouch for itself; there is nothing to do",
+            folder.display()
+        ));
+    }
+    found
+}
+
+/// Whether it is an end-entity certificate, by the measure that a TPP's own is judged by (CRT-10). One that cannot be read so may be a CA's, and
+/// is none that a TPP could present.
+fn is_leaf(certificate: &X509) -> bool {
+    certificate.to_der().is_ok_and(|der| {
+        X509Certificate::from_der(&der).is_ok_and(|(_, certificate)| !certificate.is_ca())
     })
 }
 

@@ -49,7 +49,10 @@ impl Site {
         }
         for (folder, names) in [("seals", seals), ("websites", websites)] {
             for own in names {
-                let pem = certificate(own).0;
+                let pem = match own.starts_with("leaf") {
+                    true => certificate(own).0,
+                    false => authority(own),
+                };
                 let der = X509::from_pem(&pem).unwrap().to_der().unwrap();
                 let digest = hex::encode(&Sha256::digest(der));
                 text.push_str(&format!(
@@ -440,6 +443,33 @@ fn the_next_update_of_a_bundle() {
         panic!("one finding");
     };
     assert!(ahead.text.contains("which lies ahead"), "{}", ahead.text);
+}
+
+/// A list may name a certificate that is no CA's: it is no anchor, and `check` counts it.
+//= CRT-8 accepted
+//= CRT-8 refused
+#[test]
+fn only_cas_are_anchors_of_a_bundle() {
+    let site = Site::with_bundle();
+    site.write_bundle("mixed", &["a", "leaf", "leaf-2"], &["c"]);
+    let text = only().replace("current", "mixed");
+    let settings = site.read(&text).unwrap();
+    assert_eq!(anchors(&settings), [Some(1), Some(1)]);
+    let warnings = settings.reloadable.warnings.iter();
+    let warnings = warnings.filter_map(|one| one.at(Timestamp::from_unix(1_784_188_800)));
+    let warnings: Vec<_> = warnings.map(|one| one.to_string()).collect();
+    assert!(
+        warnings.len() == 1
+            && warnings[0].contains("2 of 3 certificates in ")
+            && warnings[0].contains("lists/mixed/seals are no CA's, and are left out"),
+        "{warnings:?}"
+    );
+    site.write_bundle("leaves", &["leaf"], &["c"]);
+    let faults = site.read(&only().replace("current", "leaves")).unwrap_err();
+    assert!(
+        faults.len() == 1 && faults[0].contains("has no anchor of seals"),
+        "{faults:?}"
+    );
 }
 
 /// The end of one anchor of a bundle is nothing to act on; the end of all is.

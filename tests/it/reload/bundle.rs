@@ -2,7 +2,7 @@
 
 use super::{configure, other, reload, reloads};
 use crate::harness::{
-    Answer, Call, Gate, Protocol, accepted,
+    Answer, Call, Gate, Protocol, World, accepted,
     bundle::{Bundle, lead, set_mode},
     eventually, refused, world,
 };
@@ -146,6 +146,26 @@ fn a_bad_bundle_changes_nothing() {
     assert_eq!(reload(&gate), json!([]));
     untrusted(&gate);
     drop(program);
+}
+
+/// A list names the certificates of TPPs themselves, under a CA that it does not name: none vouches for itself.
+//= CRT-8 refused
+#[test]
+fn a_listed_leaf_does_not_admit_itself() {
+    let (gate, bundles) = gate("off", &of_world());
+    let _program = gate.run_silently(&mut gate.program());
+    accepted(&gate, &Call::accounts());
+    let World {
+        both, aisp, pisp, ..
+    } = world();
+    let mut seals = vec![other().root.pem()];
+    seals.extend([both, aisp, pisp].map(|tpp| tpp.issued.pem.clone()));
+    Bundle::of(&seals, &[]).put(&bundles, "leaves");
+    assert_eq!(reload(&gate), json!([]));
+    untrusted(&gate);
+    let (text, status) = check(&gate, &[]);
+    assert_eq!(status, Some(0), "{text}");
+    assert!(text.contains("3 of 4 certificates in "), "{text}");
 }
 
 /// When it was imported, and when its first list is to be replaced: metrics, `check`, and never the end of the service.
