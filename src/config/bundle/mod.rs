@@ -30,7 +30,7 @@ use sha2::{Digest, Sha256};
 use std::{
     collections::BTreeSet,
     fs,
-    io::Read,
+    io::{ErrorKind, Read},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
@@ -40,6 +40,9 @@ pub use document::NextUpdate;
 
 /// The file that describes a bundle.
 const DOCUMENT: &str = "bundle.yaml";
+
+/// The link to the bundle in use, in the folder of all.
+const CURRENT: &str = "current";
 
 /// The folders of anchors: those of QSealCs, and those of QWACs.
 const FOLDERS: [&str; 2] = ["seals", "websites"];
@@ -181,6 +184,7 @@ fn load(path: &Path, own: OwnUsers) -> Result<([Vec<X509>; 2], BundleDocument), 
     // Followed once: a link that leads elsewhere meanwhile must not mix two bundles.
     let mut owners = Owners::new(own);
     let folder = place::follow(path, &mut owners).map_err(|fault| vec![fault])?;
+    has_document(path, &folder).map_err(|fault| vec![fault])?;
     let mut faults = Vec::new();
     let own = [folder.clone()].into_iter();
     let own = own.chain(FOLDERS.map(|name| folder.join(name)));
@@ -203,6 +207,26 @@ fn load(path: &Path, own: OwnUsers) -> Result<([Vec<X509>; 2], BundleDocument), 
             }
             Err(faults)
         }
+    }
+}
+
+/// Whether there is a document. `path` is the folder as it is configured.
+fn has_document(path: &Path, folder: &Path) -> Result<(), String> {
+    let is_missing = |path: &Path| {
+        let found = fs::symlink_metadata(path);
+        found.is_err_and(|error| error.kind() == ErrorKind::NotFound)
+    };
+    if !is_missing(&folder.join(DOCUMENT)) {
+        return Ok(());
+    }
+    let shown = path.display();
+    match is_missing(&folder.join(CURRENT)) {
+        true => Err(format!(
+            "{shown} has no {DOCUMENT}, and so is no bundle; name {CURRENT} in the folder that portvakt-lists import writes to, or import again"
+        )),
+        false => Err(format!(
+            "{shown} is the folder of all bundles; name {shown}/{CURRENT}, which leads to the one in use"
+        )),
     }
 }
 
@@ -322,10 +346,15 @@ fn judge_labels(path: &Path, bytes: &[u8]) -> Result<(), String> {
 fn read_file(path: &Path, most: u64, owners: &mut Owners) -> Result<Vec<u8>, String> {
     let shown = path.display();
     let unreadable = |error| format!("{shown} cannot be read: {error}");
-    let is_link = fs::symlink_metadata(path).map_err(unreadable)?.is_symlink();
-    if is_link {
+    let kind = fs::symlink_metadata(path).map_err(unreadable)?.file_type();
+    if kind.is_symlink() {
         return Err(format!(
             "{shown} is a link, and others may be able to change its target; put the file in its place, or import again"
+        ));
+    }
+    if !kind.is_file() {
+        return Err(format!(
+            "{shown} is no regular file (a folder, a FIFO, a device or a socket); remove it, and import again"
         ));
     }
     let file = private_file::open(path).map_err(unreadable)?;

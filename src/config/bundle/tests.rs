@@ -125,7 +125,7 @@ fn what_no_document_says() {
         (
             "signer: CN=two",
             "signer: CN=two\n  signer: CN=four",
-            "signer",
+            "line 26: the key \"signer\" stands twice in one mapping",
         ),
     ] {
         assert!(WHOLE.contains(from), "{from}");

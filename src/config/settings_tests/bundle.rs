@@ -364,8 +364,38 @@ fn what_is_no_bundle() {
             "lists/one/bundle.yaml: it has the format 7, and this gateway reads 1; import with the portvakt-lists of this version; only portvakt-lists import writes it: import again, or lead the link to an older bundle"
         ]
     );
-    std::fs::remove_file(site.path().join("lists/one/bundle.yaml")).unwrap();
-    assert!(site.faults()[0].starts_with("lists/one/bundle.yaml cannot be read: No such file"));
+    let document = site.path().join("lists/one/bundle.yaml");
+    std::fs::remove_file(&document).unwrap();
+    assert_eq!(
+        site.faults(),
+        [
+            "lists/current has no bundle.yaml, and so is no bundle; name current in the folder that portvakt-lists import writes to, or import again"
+        ]
+    );
+    let whole = only().replace("lists/current", "lists");
+    let faults = site.read(&whole).unwrap_err();
+    assert!(
+        faults.len() == 1
+            && faults[0].ends_with("lists/current, which leads to the one in use")
+            && faults[0].contains("lists is the folder of all bundles; name "),
+        "{faults:?}"
+    );
+    let mode = rustix::fs::Mode::RUSR;
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &document,
+        rustix::fs::FileType::Fifo,
+        mode,
+        0,
+    )
+    .unwrap();
+    assert_eq!(
+        site.faults(),
+        [
+            "lists/one/bundle.yaml is no regular file (a folder, a FIFO, a device or a socket); remove it, and import again"
+        ]
+    );
+    std::fs::remove_file(&document).unwrap();
     site.write("lists/one/bundle.yaml", vec![b'#'; 16 * 1024 * 1024 + 1]);
     assert_eq!(
         site.faults(),
