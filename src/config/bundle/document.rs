@@ -8,6 +8,9 @@ use serde::{Deserialize, Deserializer, de::Error as _, de::IgnoredAny};
 use serde_saphyr::Error;
 use std::collections::BTreeMap;
 
+/// The name of the file.
+pub(super) const DOCUMENT: &str = "bundle.yaml";
+
 /// The version of the format that this gateway reads.
 const FORMAT: u64 = 1;
 
