@@ -45,9 +45,7 @@ impl BundleFolder {
     /// It cannot be made, others may write in it or in a folder on the way to it, or another import holds it.
     pub fn open(path: &Path) -> Result<Self, Refusal> {
         let refuse = |error| refuse(path, error);
-        let mut builder = DirBuilder::new();
-        builder.recursive(true).mode(0o755);
-        builder.create(path).map_err(refuse)?;
+        make_missing(path).map_err(refuse)?;
         judge(path)?;
         let lock = OpenOptions::new()
             .create(true)
@@ -238,6 +236,19 @@ fn write_folder(path: &Path, bundle: &BundleDocument, anchors: &Anchors) -> Resu
 
 /// The beginning of `bundle.yaml`.
 const HEADER: &str = "# Trust anchors from the EU's trusted lists, and where each comes from. Written by `portvakt-lists import`; do not edit it.\n";
+
+/// Makes a folder, and those above it that are missing. One that exists keeps its mode.
+fn make_missing(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    make_missing(private_file::folder_of(path))?;
+    match make_folder(path) {
+        // Another import has made it meanwhile.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        made => made,
+    }
+}
 
 fn make_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o755).create(path)?;
