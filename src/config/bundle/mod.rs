@@ -1,9 +1,9 @@
 //! A bundle of trust anchors that `portvakt-lists import` wrote (`trust.bundle`, CRT-8, CRT-13): a folder with `bundle.yaml`, `seals` and
 //! `websites`.
 //!
-//! Invariants: only the owner of the files can change what is loaded; exactly the certificates that `bundle.yaml` lists are loaded; and
-//! they are of one bundle, because the link is followed once; each anchor is a CA's. Deliberately not here: the lists themselves, and whether their services are
-//! granted, which the import has judged.
+//! Invariants: only the owner of the files can change what is loaded; exactly the certificates that `bundle.yaml` lists are loaded; they
+//! are of one bundle, because the link is followed once; and each anchor is a CA's. Deliberately not here: the lists themselves, and
+//! whether their services are granted, which the import has judged.
 
 // bundle.yaml.
 mod document;
@@ -15,7 +15,7 @@ mod place;
 use super::{
     named_file::NamedFile,
     value::Value,
-    warning::{Condition, Period},
+    warning::{Condition, NEVER, Period},
 };
 use crate::{
     clock::Timestamp,
@@ -47,6 +47,9 @@ const MAX_DOCUMENT_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The most faults of a bundle that are reported: one that was exchanged for another has one for each file.
 const MAX_FAULTS: usize = 10;
+
+/// The greatest age without a warning, in seconds: the import runs daily. PortvaktBundleOld (dashboards/alerts.yml) has the same.
+const MAX_AGE: u64 = 3 * 86_400;
 
 /// How far the time of the import may lie ahead: another machine may have imported.
 const AHEAD: u64 = 3_600;
@@ -112,6 +115,7 @@ pub(super) fn read(value: &Value<'_>, base: &Path) -> Option<ReadBundle> {
         imported: made,
         next_update,
     };
+    warn_of_age(value, made);
     warn_of_next_update(value, &bundle);
     Some(ReadBundle {
         bundle,
@@ -142,26 +146,39 @@ fn is_leaf(certificate: &X509) -> bool {
     })
 }
 
-/// Warns before, and after, the first list is to be replaced. The anchors serve on: a late list is no reason to refuse every TPP.
+/// Warns of a bundle that nobody has replaced for days, as the alert PortvaktBundleOld does.
+fn warn_of_age(value: &Value<'_>, imported: Timestamp) {
+    let last = Timestamp::from_unix(imported.unix().saturating_add(MAX_AGE));
+    let text = format!(
+        "the bundle was imported at {imported}, more than 3 days ago: services that were withdrawn since are trusted; fetch the lists and import them"
+    );
+    value.warn_while(Condition::After(last, text));
+}
+
+/// Warns before, and after, the first list is to be replaced, and while the import lies ahead. The anchors serve on: a late list is no
+/// reason to refuse every TPP.
 fn warn_of_next_update(value: &Value<'_>, bundle: &TrustBundle) {
-    let Some(NextUpdate { at, territory }) = &bundle.next_update else {
-        return;
-    };
     let imported = bundle.imported;
-    let texts = [
-        format!("the bundle was imported at {imported}, which lies ahead: its age is unknown"),
-        format!(
-            "the list of {territory} is to be replaced by {at}, within 7 days, and its next issue has not been imported: fetch the lists and import them"
-        ),
-        format!(
-            "the list of {territory} was to be replaced by {at}: its anchors still serve; fetch the lists and import them"
-        ),
-    ];
+    let ahead =
+        format!("the bundle was imported at {imported}, which lies ahead: its age is unknown");
+    let (not_after, texts) = match &bundle.next_update {
+        Some(NextUpdate { at, territory }) => {
+            let soon = format!(
+                "the list of {territory} is to be replaced by {at}, within 7 days, and its next issue has not been imported: fetch the lists and import them"
+            );
+            let past = format!(
+                "the list of {territory} was to be replaced by {at}: its anchors still serve; fetch the lists and import them"
+            );
+            (*at, [ahead, soon, past])
+        }
+        None => (NEVER, [ahead, String::new(), String::new()]),
+    };
+    let not_before = Timestamp::from_unix(imported.unix().saturating_sub(AHEAD));
     value.warn_while(Condition::Period(Period {
         of: Expiring::Bundle,
         validity: Validity {
-            not_before: Timestamp::from_unix(imported.unix().saturating_sub(AHEAD)),
-            not_after: *at,
+            not_before,
+            not_after,
         },
         at_end: Level::Soon,
         texts,

@@ -3,6 +3,7 @@
 use super::*;
 use crate::{
     clock::Timestamp,
+    config::Warning,
     expiring::{Expiring, Level},
     hex,
 };
@@ -473,6 +474,47 @@ fn the_next_update_of_a_bundle() {
         panic!("one finding");
     };
     assert!(ahead.text.contains("which lies ahead"), "{}", ahead.text);
+    // Lists that are closed have no next update, and the bundle of them can lie ahead too.
+    let path = site.path().join("lists/one/bundle.yaml");
+    let closed = std::fs::read_to_string(path).unwrap();
+    let closed = closed.replace("'2027-01-31T00:00:00Z'", "null");
+    let closed = closed.replace(&format!("next_update: '{NEXT}'"), "next_update: null");
+    site.write("lists/one/bundle.yaml", closed);
+    assert_eq!(found(&text, next + 1_000 * DAY), []);
+    let [ahead] = &found(&text, made - 2 * DAY)[..] else {
+        panic!("one finding");
+    };
+    assert!(ahead.text.contains("which lies ahead"), "{}", ahead.text);
+    let settings = site.read(&text).unwrap();
+    let mut ends = settings.reloadable.warnings.iter().filter_map(Warning::end);
+    assert!(ends.all(|(of, _)| of != Expiring::Bundle));
+}
+
+/// A bundle that nobody has replaced for three days, as the alert says.
+//= CRT-8 accepted
+#[test]
+fn an_old_bundle() {
+    let site = Site::with_bundle();
+    let settings = site.read(&only()).unwrap();
+    let old = |at: u64| {
+        let warnings = settings.reloadable.warnings.iter();
+        let said = warnings.filter_map(|one| one.at(Timestamp::from_unix(at)));
+        let said: Vec<_> = said.map(|one| one.to_string()).collect();
+        said.iter().any(|text| {
+            text.contains(&format!(
+                "trust.bundle: the bundle was imported at {MADE}, more than 3 days ago: "
+            ))
+        })
+    };
+    let made = 1_784_188_800;
+    assert!(!old(made + 3 * DAY));
+    assert!(old(made + 3 * DAY + 1));
+    let alerts = include_str!("../../../dashboards/alerts.yml");
+    let expression = format!(
+        "min by (job) (portvakt_bundle_imported_timestamp_seconds) > {}\n",
+        3 * DAY
+    );
+    assert!(alerts.contains(&expression));
 }
 
 /// A list may name a certificate that is no CA's: it is no anchor, and `check` counts it.

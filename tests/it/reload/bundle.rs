@@ -175,7 +175,7 @@ fn the_age_of_a_bundle() {
     let now = Clock::System.now().unix();
     let at = |seconds| Timestamp::from_unix(seconds);
     let mut bundle = Bundle {
-        made: at(now - 5 * DAY),
+        made: at(now - 2 * DAY),
         next_update: at(now + 30 * DAY),
         ..of_world()
     };
@@ -190,7 +190,7 @@ fn the_age_of_a_bundle() {
         let found = metric("portvakt_expiring", &["of=\"bundle\""]);
         assert!((found - level).abs() < 0.1, "{found}");
     };
-    is(now - 5 * DAY, now + 30 * DAY, 0.0);
+    is(now - 2 * DAY, now + 30 * DAY, 0.0);
     for (name, next, level, expected) in [
         ("soon", now + 6 * DAY, 1.0, "is to be replaced by"),
         ("past", now - DAY, 1.0, "was to be replaced by"),
@@ -202,9 +202,19 @@ fn the_age_of_a_bundle() {
         let expected = format!("trust.bundle: the list of EU {expected} {}", at(next));
         assert!(text.contains(&expected), "{text}");
         reload(&gate);
-        is(now - 5 * DAY, next, level);
+        is(now - 2 * DAY, next, level);
         accepted(&gate, &Call::accounts());
         let events = fs::read_to_string(gate.folder().join("gateway.events")).unwrap();
         assert!(events.contains(&expected), "{events}");
     }
+    // Three days are the limit of PortvaktBundleOld, which its own metric serves.
+    bundle.made = at(now - 4 * DAY);
+    bundle.next_update = at(now + 30 * DAY);
+    bundle.put(&bundles, "old");
+    let (text, status) = check(&gate, &["--strict"]);
+    assert_eq!(status, Some(1), "{text}");
+    assert!(text.contains("more than 3 days ago"), "{text}");
+    reload(&gate);
+    is(now - 4 * DAY, now + 30 * DAY, 0.0);
+    accepted(&gate, &Call::accounts());
 }
