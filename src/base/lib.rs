@@ -14,6 +14,8 @@
 pub mod clock;
 // Files of keys and of state, readable by their owner only.
 pub mod private_file;
+// The way to a file, and who may lead it elsewhere.
+pub mod way;
 // The standard streams, escaped.
 pub mod terminal;
 

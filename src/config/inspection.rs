@@ -7,7 +7,11 @@ use super::expected::Record;
 use super::fault::{ConfigFault, ConfigFaults, FilePosition};
 use super::named_file::NamedFile;
 use super::warning::{Condition, Warning};
+use crate::{private_file, way::OwnUsers};
 use std::cell::{Cell, RefCell};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 /// Collects faults. It is shared by reference, so that the readers of several sections and files can report at the same time.
 #[derive(Debug, Default)]
@@ -17,6 +21,7 @@ pub struct Inspection {
     files: RefCell<Vec<NamedFile>>,
     /// Whether the configuration is one of production.
     production: Cell<bool>,
+    own_users: RefCell<OwnUsers>,
     record: Record,
 }
 
@@ -81,6 +86,21 @@ impl Inspection {
     /// Adds the faults of an unreadable file, so that the other files are still inspected.
     pub fn absorb(&self, faults: ConfigFaults) {
         self.faults.borrow_mut().extend(faults);
+    }
+
+    /// Root checks a configuration for the gateway's user, who owns the folder of the state `file`. Any other user checks for itself.
+    pub(super) fn is_run_by_owner_of(&self, file: &Path) {
+        let folder = fs::metadata(private_file::folder_of(file));
+        if let Ok(folder) = folder
+            && rustix::process::geteuid().is_root()
+        {
+            self.own_users.borrow_mut().add(folder.uid());
+        }
+    }
+
+    /// The users who decide anyway what the gateway reads.
+    pub(super) fn own_users(&self) -> OwnUsers {
+        self.own_users.borrow().clone()
     }
 
     /// Records a file or folder that the configuration names.

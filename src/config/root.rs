@@ -50,10 +50,11 @@ pub(super) fn read(
     let upstreams = WrittenUpstreams::read(&mut root, [address, control_address], base);
     let sca = sca::read(root.section("sca"), base, policy.environment);
     take_sca(&mut policy, sca.as_ref());
+    let state = state::read(&mut root, base, policy.environment);
+    inspection.is_run_by_owner_of(&state.file);
     let trust = trust::read(root.section("trust"), clients, &listener, inspection, base);
     let (operations, catalogue) =
         operations::read_catalogue(&mut root, policy.environment, inspection, base);
-    let state = state::read(&mut root, base, policy.environment);
     let registers = registers::read(&mut root, policy.environment, inspection, base);
     let written = RevocationSection::read(&mut root, policy.environment, base, &state.file);
     let assertion = signing::assertion(&mut root, base);

@@ -8,6 +8,9 @@ use crate::clock::Timestamp;
 use crate::expiring::{Expiring, Finding, Level};
 use crate::trust::Validity;
 
+/// The end of a period that has none.
+pub(super) const NEVER: Timestamp = Timestamp::from_unix(u64::MAX);
+
 /// A condition of a valid configuration that its operator should change. The gateway starts with it.
 #[derive(Clone, Debug)]
 pub struct Warning {
@@ -19,6 +22,8 @@ pub struct Warning {
 pub(super) enum Condition {
     /// At any time.
     Always(String),
+    /// After a time. It is nothing that ends, and has a metric and an alert of its own.
+    After(Timestamp, String),
     /// At any time: a part of what requests need is missing.
     Missing(Expiring, String),
     /// Before, shortly before the end of, and after a period.
@@ -57,6 +62,7 @@ impl Warning {
     pub fn at(&self, now: Timestamp) -> Option<ConfigFault> {
         let text = match &self.condition {
             Condition::Always(text) => text.clone(),
+            Condition::After(time, text) => (now > *time).then(|| text.clone())?,
             _ => self.judged(now)?.1,
         };
         Some(ConfigFault {
@@ -76,8 +82,10 @@ impl Warning {
     /// When the first thing of it ends, if it is about something that ends.
     pub fn end(&self) -> Option<(Expiring, Timestamp)> {
         let first = match &self.condition {
-            Condition::Always(_) | Condition::Missing(..) => None,
-            Condition::Period(period) => Some(period.validity.not_after),
+            Condition::Always(_) | Condition::After(..) | Condition::Missing(..) => None,
+            Condition::Period(period) => {
+                Some(period.validity.not_after).filter(|end| *end != NEVER)
+            }
             Condition::Folder(folder) if !folder.counts_each => None,
             Condition::Folder(folder) => {
                 let ends = folder.periods.iter().map(|period| period.not_after);
@@ -94,7 +102,7 @@ impl Warning {
 
     const fn of(&self) -> Option<Expiring> {
         match &self.condition {
-            Condition::Always(_) => None,
+            Condition::Always(_) | Condition::After(..) => None,
             Condition::Missing(of, _) => Some(*of),
             Condition::Period(period) => Some(period.of),
             Condition::Folder(folder) => Some(folder.of),
@@ -103,7 +111,7 @@ impl Warning {
 
     fn judged(&self, now: Timestamp) -> Option<(Level, String)> {
         match &self.condition {
-            Condition::Always(_) => None,
+            Condition::Always(_) | Condition::After(..) => None,
             Condition::Missing(_, text) => Some((Level::Soon, text.clone())),
             Condition::Period(period) => period.at(now),
             Condition::Folder(folder) => folder.at(now),

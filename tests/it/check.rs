@@ -23,7 +23,10 @@ use openssl::{
     pkey::{PKey, Private},
     rsa::Rsa,
     symm::Cipher,
-    x509::{X509, X509Name, extension::SubjectAlternativeName},
+    x509::{
+        X509, X509Name,
+        extension::{BasicConstraints, SubjectAlternativeName},
+    },
 };
 use portvakt::{clock::Clock, config::Settings, gateway};
 use std::{
@@ -465,6 +468,10 @@ fn certificate(
         .dns(name)
         .build(&builder.x509v3_context(None, None));
     builder.append_extension(names.unwrap()).unwrap();
+    if name == "Root" {
+        let of_ca = BasicConstraints::new().critical().ca().build().unwrap();
+        builder.append_extension(of_ca).unwrap();
+    }
     builder
         .sign(issuer.map_or(key, |(_, key)| key), MessageDigest::sha256())
         .unwrap();

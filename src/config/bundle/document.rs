@@ -5,7 +5,11 @@
 
 use crate::clock::Timestamp;
 use serde::{Deserialize, Deserializer, de::Error as _, de::IgnoredAny};
+use serde_saphyr::Error;
 use std::collections::BTreeMap;
+
+/// The name of the file.
+pub(super) const DOCUMENT: &str = "bundle.yaml";
 
 /// The version of the format that this gateway reads.
 const FORMAT: u64 = 1;
@@ -189,5 +193,14 @@ fn parse<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, String> {
         with_snippet: false,
     };
     let parsed = serde_saphyr::from_str_with_options(text, options);
-    parsed.map_err(|error| error.to_string())
+    parsed.map_err(|error| match error.without_snippet() {
+        Error::DuplicateMappingKey { key, location } => {
+            let line = location.line();
+            match key {
+                Some(key) => format!("line {line}: the key {key:?} stands twice in one mapping"),
+                None => format!("line {line}: a key stands twice in one mapping"),
+            }
+        }
+        other => other.to_string(),
+    })
 }

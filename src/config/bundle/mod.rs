@@ -1,42 +1,43 @@
 //! A bundle of trust anchors that `portvakt-lists import` wrote (`trust.bundle`, CRT-8, CRT-13): a folder with `bundle.yaml`, `seals` and
 //! `websites`.
 //!
-//! Invariants: only the owner of the files can change what is loaded; exactly the certificates that `bundle.yaml` lists are loaded; and
-//! they are of one bundle, because the link is followed once. Deliberately not here: the lists themselves, and whether their services are
-//! granted, which the import has judged.
+//! Invariants: only the owner of the files can change what is loaded; exactly the certificates that `bundle.yaml` lists are loaded; they
+//! are of one bundle, because the link is followed once; and each anchor is a CA's. Deliberately not here: the lists themselves, and
+//! whether their services are granted, which the import has judged.
 
 // bundle.yaml.
 mod document;
+// Its files, and who may write them.
+mod files;
 // The way to it, and who may write there.
 mod place;
 
 use super::{
     named_file::NamedFile,
-    pem,
     value::Value,
-    warning::{Condition, Period},
+    warning::{Condition, NEVER, Period},
 };
 use crate::{
     clock::Timestamp,
     expiring::{Expiring, Level},
-    hex, private_file,
     trust::Validity,
+    way::OwnUsers,
 };
-use document::{BundleDocument, Listed};
+use document::{BundleDocument, DOCUMENT};
+use files::{certificates, judge_folder, read_file};
 use openssl::x509::X509;
-use place::{Owners, judge_mode};
-use sha2::{Digest, Sha256};
+use place::Owners;
 use std::{
     fs,
-    io::Read,
-    os::unix::fs::PermissionsExt,
+    io::ErrorKind,
     path::{Path, PathBuf},
 };
+use x509_parser::prelude::{FromDer, X509Certificate};
 
 pub use document::NextUpdate;
 
-/// The file that describes a bundle.
-const DOCUMENT: &str = "bundle.yaml";
+/// The link to the bundle in use, in the folder of all.
+const CURRENT: &str = "current";
 
 /// The folders of anchors: those of QSealCs, and those of QWACs.
 const FOLDERS: [&str; 2] = ["seals", "websites"];
@@ -44,11 +45,11 @@ const FOLDERS: [&str; 2] = ["seals", "websites"];
 /// The longest `bundle.yaml`, in bytes. That of Spain's list of 2026 alone has 64 KiB.
 const MAX_DOCUMENT_BYTES: u64 = 16 * 1024 * 1024;
 
-/// The longest file of an anchor, in bytes: one certificate, with a line for each of its services before it.
-const MAX_ANCHOR_BYTES: u64 = 256 * 1024;
-
 /// The most faults of a bundle that are reported: one that was exchanged for another has one for each file.
 const MAX_FAULTS: usize = 10;
+
+/// The greatest age without a warning, in seconds: the import runs daily. PortvaktBundleOld (dashboards/alerts.yml) has the same.
+const MAX_AGE: u64 = 3 * 86_400;
 
 /// How far the time of the import may lie ahead: another machine may have imported.
 const AHEAD: u64 = 3_600;
@@ -84,7 +85,8 @@ pub(super) fn read(value: &Value<'_>, base: &Path) -> Option<ReadBundle> {
             secret: false,
         });
     }
-    let (found, document) = match load(&path) {
+    let own = value.inspection().own_users();
+    let (found, document) = match load(&path, own) {
         Ok(loaded) => loaded,
         Err(faults) => {
             for fault in faults {
@@ -105,11 +107,15 @@ pub(super) fn read(value: &Value<'_>, base: &Path) -> Option<ReadBundle> {
         ));
     }
     let [seals, websites] = found;
+    let [in_seals, in_websites] = FOLDERS.map(|folder| path.join(folder));
+    let seals = without_leaves(value, &in_seals, seals);
+    let websites = without_leaves(value, &in_websites, websites);
     let bundle = TrustBundle {
         path,
         imported: made,
         next_update,
     };
+    warn_of_age(value, made);
     warn_of_next_update(value, &bundle);
     Some(ReadBundle {
         bundle,
@@ -118,26 +124,61 @@ pub(super) fn read(value: &Value<'_>, base: &Path) -> Option<ReadBundle> {
     })
 }
 
-/// Warns before, and after, the first list is to be replaced. The anchors serve on: a late list is no reason to refuse every TPP.
+/// Leaves out what is no CA's certificate: nothing can be issued below it, and as an anchor it would admit its own holder (CRT-2).
+fn without_leaves(value: &Value<'_>, folder: &Path, found: Vec<X509>) -> Vec<X509> {
+    let all = found.len();
+    let found: Vec<_> = found.into_iter().filter(|one| !is_leaf(one)).collect();
+    let count = all.saturating_sub(found.len());
+    if count > 0 {
+        value.warn(format!(
+            "{count} of {all} certificates in {} are no CA's, and are left out: nothing is issued below them, and none may vouch for itself; there is nothing to do",
+            folder.display()
+        ));
+    }
+    found
+}
+
+/// Whether it is an end-entity certificate, by the measure that a TPP's own is judged by (CRT-10). One that cannot be read so may be a CA's, and
+/// is none that a TPP could present.
+fn is_leaf(certificate: &X509) -> bool {
+    certificate.to_der().is_ok_and(|der| {
+        X509Certificate::from_der(&der).is_ok_and(|(_, certificate)| !certificate.is_ca())
+    })
+}
+
+/// Warns of a bundle that nobody has replaced for days, as the alert PortvaktBundleOld does.
+fn warn_of_age(value: &Value<'_>, imported: Timestamp) {
+    let last = Timestamp::from_unix(imported.unix().saturating_add(MAX_AGE));
+    let text = format!(
+        "the bundle was imported at {imported}, more than 3 days ago: services that were withdrawn since are trusted; fetch the lists and import them"
+    );
+    value.warn_while(Condition::After(last, text));
+}
+
+/// Warns before, and after, the first list is to be replaced, and while the import lies ahead. The anchors serve on: a late list is no
+/// reason to refuse every TPP.
 fn warn_of_next_update(value: &Value<'_>, bundle: &TrustBundle) {
-    let Some(NextUpdate { at, territory }) = &bundle.next_update else {
-        return;
-    };
     let imported = bundle.imported;
-    let texts = [
-        format!("the bundle was imported at {imported}, which lies ahead: its age is unknown"),
-        format!(
-            "the list of {territory} is to be replaced by {at}, within 7 days, and its next issue has not been imported: fetch the lists and import them"
-        ),
-        format!(
-            "the list of {territory} was to be replaced by {at}: its anchors still serve; fetch the lists and import them"
-        ),
-    ];
+    let ahead =
+        format!("the bundle was imported at {imported}, which lies ahead: its age is unknown");
+    let (not_after, texts) = match &bundle.next_update {
+        Some(NextUpdate { at, territory }) => {
+            let soon = format!(
+                "the list of {territory} is to be replaced by {at}, within 7 days, and its next issue has not been imported: fetch the lists and import them"
+            );
+            let past = format!(
+                "the list of {territory} was to be replaced by {at}: its anchors still serve; fetch the lists and import them"
+            );
+            (*at, [ahead, soon, past])
+        }
+        None => (NEVER, [ahead, String::new(), String::new()]),
+    };
+    let not_before = Timestamp::from_unix(imported.unix().saturating_sub(AHEAD));
     value.warn_while(Condition::Period(Period {
         of: Expiring::Bundle,
         validity: Validity {
-            not_before: Timestamp::from_unix(imported.unix().saturating_sub(AHEAD)),
-            not_after: *at,
+            not_before,
+            not_after,
         },
         at_end: Level::Soon,
         texts,
@@ -145,10 +186,11 @@ fn warn_of_next_update(value: &Value<'_>, bundle: &TrustBundle) {
 }
 
 /// The anchors of both folders, and what `bundle.yaml` says beside them.
-fn load(path: &Path) -> Result<([Vec<X509>; 2], BundleDocument), Vec<String>> {
+fn load(path: &Path, own: OwnUsers) -> Result<([Vec<X509>; 2], BundleDocument), Vec<String>> {
     // Followed once: a link that leads elsewhere meanwhile must not mix two bundles.
-    let mut owners = Owners::default();
+    let mut owners = Owners::new(own);
     let folder = place::follow(path, &mut owners).map_err(|fault| vec![fault])?;
+    has_document(path, &folder).map_err(|fault| vec![fault])?;
     let mut faults = Vec::new();
     let own = [folder.clone()].into_iter();
     let own = own.chain(FOLDERS.map(|name| folder.join(name)));
@@ -174,6 +216,26 @@ fn load(path: &Path) -> Result<([Vec<X509>; 2], BundleDocument), Vec<String>> {
     }
 }
 
+/// Whether there is a document. `path` is the folder as it is configured.
+fn has_document(path: &Path, folder: &Path) -> Result<(), String> {
+    let is_missing = |path: &Path| {
+        let found = fs::symlink_metadata(path);
+        found.is_err_and(|error| error.kind() == ErrorKind::NotFound)
+    };
+    if !is_missing(&folder.join(DOCUMENT)) {
+        return Ok(());
+    }
+    let shown = path.display();
+    match is_missing(&folder.join(CURRENT)) {
+        true => Err(format!(
+            "{shown} has no {DOCUMENT}, and so is no bundle; name {CURRENT} in the folder that portvakt-lists import writes to, or import again"
+        )),
+        false => Err(format!(
+            "{shown} is the folder of all bundles; name {shown}/{CURRENT}, which leads to the one in use"
+        )),
+    }
+}
+
 fn read_document(path: &Path, owners: &mut Owners) -> Result<BundleDocument, String> {
     let shown = path.display();
     let bytes = read_file(path, MAX_DOCUMENT_BYTES, owners)?;
@@ -182,106 +244,6 @@ fn read_document(path: &Path, owners: &mut Owners) -> Result<BundleDocument, Str
     document.map_err(|fault| {
         format!("{shown}: {fault}; only portvakt-lists import writes it: import again, or lead the link to an older bundle")
     })
-}
-
-/// The certificates of a folder, each of which must be the one that is listed under its name.
-fn certificates(
-    folder: &Path,
-    listed: &Listed,
-    owners: &mut Owners,
-    faults: &mut Vec<String>,
-) -> Vec<X509> {
-    let entries = match pem::visible_entries(folder) {
-        Ok(entries) => entries,
-        Err(error) => {
-            let folder = folder.display();
-            faults.push(format!("{folder} is not a readable folder: {error}"));
-            return Vec::new();
-        }
-    };
-    let name_of = |path: &Path| {
-        path.file_name()
-            .and_then(|name| name.to_str())
-            .map(str::to_owned)
-    };
-    let mut found = Vec::new();
-    for path in &entries {
-        let Some(sha256) = name_of(path).and_then(|name| listed.get(&name)) else {
-            let path = path.display();
-            faults.push(format!(
-                "{path} is not listed in {DOCUMENT}: only what was imported is loaded; remove it, or name anchors of your own by trust.anchors"
-            ));
-            continue;
-        };
-        match certificate(path, sha256, owners) {
-            Ok(certificate) => found.push(certificate),
-            Err(fault) => faults.push(fault),
-        }
-    }
-    let present: Vec<_> = entries.iter().filter_map(|path| name_of(path)).collect();
-    let missing = listed.keys().filter(|name| !present.contains(name));
-    faults.extend(missing.map(|name| {
-        let folder = folder.display();
-        format!("{folder} has no file {name:?}, which {DOCUMENT} lists: import again, or lead the link to an older bundle")
-    }));
-    found
-}
-
-/// The only certificate of a file, which has this SHA-256.
-fn certificate(path: &Path, sha256: &str, owners: &mut Owners) -> Result<X509, String> {
-    let shown = path.display();
-    let mut found =
-        X509::stack_from_pem(&read_file(path, MAX_ANCHOR_BYTES, owners)?).unwrap_or_default();
-    let certificate = found.pop().filter(|_| found.is_empty());
-    let certificate = certificate
-        .ok_or_else(|| format!("{shown} is not one certificate in PEM; import again"))?;
-    let der = certificate.to_der().map_err(|error| {
-        let reason = pem::reason(&error);
-        format!("{shown} contains an unreadable certificate ({reason})")
-    })?;
-    match hex::encode(&Sha256::digest(&der)) == sha256 {
-        true => Ok(certificate),
-        false => Err(format!(
-            "{shown} is not the certificate that {DOCUMENT} lists by its SHA-256: import again, or lead the link to an older bundle"
-        )),
-    }
-}
-
-/// Reads a file of the bundle: no link, and only its owner can change it.
-fn read_file(path: &Path, most: u64, owners: &mut Owners) -> Result<Vec<u8>, String> {
-    let shown = path.display();
-    let unreadable = |error| format!("{shown} cannot be read: {error}");
-    let is_link = fs::symlink_metadata(path).map_err(unreadable)?.is_symlink();
-    if is_link {
-        return Err(format!(
-            "{shown} is a link, and others may be able to change its target; put the file in its place, or import again"
-        ));
-    }
-    let file = private_file::open(path).map_err(unreadable)?;
-    let found = file.metadata().map_err(unreadable)?;
-    judge_mode(path, found.permissions().mode())?;
-    owners.note(&found);
-    let mut bytes = Vec::new();
-    let read = file.take(most.saturating_add(1)).read_to_end(&mut bytes);
-    read.map_err(unreadable)?;
-    match u64::try_from(bytes.len()) {
-        Ok(length) if length <= most => Ok(bytes),
-        _ => Err(format!("{shown} is longer than {most} bytes")),
-    }
-}
-
-/// Judges a folder of the bundle: no link, and only its owner writes in it.
-fn judge_folder(path: &Path, owners: &mut Owners) -> Result<(), String> {
-    let shown = path.display();
-    let unreadable = |error| format!("{shown} is not a readable folder: {error}");
-    let found = fs::symlink_metadata(path).map_err(unreadable)?;
-    if !found.is_dir() {
-        return Err(format!(
-            "{shown} is not a folder; expected one that portvakt-lists import wrote"
-        ));
-    }
-    owners.note(&found);
-    judge_mode(path, found.permissions().mode())
 }
 
 #[cfg(test)]

@@ -92,7 +92,7 @@ fn a_whole_document() {
         territory: "NO".to_owned(),
     };
     assert_eq!(read.next_update, Some(next), "the earliest of all");
-    let names = |listed: &super::Listed| listed.keys().cloned().collect::<Vec<_>>();
+    let names = |listed: &super::document::Listed| listed.keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(&read.seals), ["NO-aa.pem", "NO-bb.pem"]);
     assert_eq!(names(&read.websites), ["NO-aa.pem"]);
     assert_eq!(read.seals["NO-bb.pem"], "bb");
@@ -125,7 +125,7 @@ fn what_no_document_says() {
         (
             "signer: CN=two",
             "signer: CN=two\n  signer: CN=four",
-            "signer",
+            "line 26: the key \"signer\" stands twice in one mapping",
         ),
     ] {
         assert!(WHOLE.contains(from), "{from}");

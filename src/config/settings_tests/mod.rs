@@ -30,7 +30,7 @@ use openssl::{
     nid::Nid,
     pkey::{PKey, Private},
     rsa::Rsa,
-    x509::{X509, X509Name},
+    x509::{X509, X509Name, extension::BasicConstraints},
 };
 use std::path::Path;
 use tempfile::TempDir;
@@ -56,8 +56,20 @@ fn certificate(name: &str) -> (Vec<u8>, Vec<u8>) {
     )
 }
 
+/// A self-signed certificate of a CA, PEM.
+fn authority(name: &str) -> Vec<u8> {
+    let group = EcGroup::from_curve_name(Nid::X9_62_PRIME256V1).unwrap();
+    let key = PKey::from_ec_key(EcKey::generate(&group).unwrap()).unwrap();
+    self_signed(&key, name, true)
+}
+
 /// A self-signed certificate of this key, and the key, both PEM.
 fn certificate_of(key: &PKey<Private>, name: &str) -> (Vec<u8>, Vec<u8>) {
+    let pem = self_signed(key, name, false);
+    (pem, key.private_key_to_pem_pkcs8().unwrap())
+}
+
+fn self_signed(key: &PKey<Private>, name: &str, is_ca: bool) -> Vec<u8> {
     let mut subject = X509Name::builder().unwrap();
     subject.append_entry_by_nid(Nid::COMMONNAME, name).unwrap();
     let subject = subject.build();
@@ -74,9 +86,12 @@ fn certificate_of(key: &PKey<Private>, name: &str) -> (Vec<u8>, Vec<u8>) {
         .set_not_after(&Asn1Time::from_unix(4_000_000_000).unwrap())
         .unwrap();
     builder.set_pubkey(key).unwrap();
+    if is_ca {
+        let of_ca = BasicConstraints::new().critical().ca().build().unwrap();
+        builder.append_extension(of_ca).unwrap();
+    }
     builder.sign(key, MessageDigest::sha256()).unwrap();
-    let pem = builder.build().to_pem().unwrap();
-    (pem, key.private_key_to_pem_pkcs8().unwrap())
+    builder.build().to_pem().unwrap()
 }
 
 /// A deployment's folders `config` and `certs`.

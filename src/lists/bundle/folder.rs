@@ -5,7 +5,11 @@
 
 use super::document::{BundleDocument, FORMAT, Use, file_name};
 use crate::{anchors::Anchors, fault::Refusal};
-use portvakt_base::{private_file, terminal::tame};
+use portvakt_base::{
+    private_file,
+    terminal::tame,
+    way::{GROUP_AND_OTHERS_WRITE, OpenFolder, OwnUsers, Way},
+};
 use rustix::fs::{FlockOperation, flock, syncfs};
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
@@ -26,9 +30,6 @@ const UNFINISHED: &str = ".unfinished";
 /// The longest `bundle.yaml`, in bytes. That of Spain's list alone has 200 KiB.
 const MAX_DOCUMENT_BYTES: u64 = 64 * 1024 * 1024;
 
-/// The bits of a mode that let others than the owner write.
-const WRITABLE: u32 = 0o022;
-
 /// The folder of bundles, held by one import.
 #[derive(Debug)]
 pub struct BundleFolder {
@@ -41,19 +42,11 @@ impl BundleFolder {
     /// Opens the folder for an import; creates it where it is missing.
     ///
     /// # Errors
-    /// It cannot be made, others may write in it, or another import holds it.
+    /// It cannot be made, others may write in it or in a folder on the way to it, or another import holds it.
     pub fn open(path: &Path) -> Result<Self, Refusal> {
         let refuse = |error| refuse(path, error);
-        let mut builder = DirBuilder::new();
-        builder.recursive(true).mode(0o755);
-        builder.create(path).map_err(refuse)?;
-        let mode = fs::metadata(path).map_err(refuse)?.permissions().mode() & 0o7777;
-        if mode & WRITABLE != 0 {
-            return Err(Refusal::new(format_args!(
-                "{}: its mode {mode:04o} lets others than its owner write anchors; chmod go-w",
-                path.display()
-            )));
-        }
+        make_missing(path).map_err(refuse)?;
+        judge(path)?;
         let lock = OpenOptions::new()
             .create(true)
             .truncate(false)
@@ -169,6 +162,31 @@ pub fn read(folder: &Path) -> Result<BundleDocument, Refusal> {
     }
 }
 
+/// Judges who may write in the folder, and in each on the way to it, links followed: the gateway refuses a bundle that others can change.
+fn judge(path: &Path) -> Result<(), Refusal> {
+    let way = Way::follow(path).map_err(|fault| refuse(&fault.path, fault.error))?;
+    let found = fs::metadata(&way.end).map_err(|error| refuse(path, error))?;
+    let mode = found.permissions().mode() & 0o7777;
+    let own = (mode & GROUP_AND_OTHERS_WRITE != 0).then(|| OpenFolder::Writable {
+        folder: way.end.clone(),
+        mode,
+    });
+    let open = way.open_folder(GROUP_AND_OTHERS_WRITE, &OwnUsers::default());
+    match open.or(own) {
+        None => Ok(()),
+        Some(OpenFolder::Writable { folder, mode }) => {
+            let folder = folder.display();
+            Err(Refusal::new(format_args!(
+                "{folder}: its mode {mode:04o} lets others than its owner write anchors; chmod go-w {folder}"
+            )))
+        }
+        Some(OpenFolder::Foreign { folder, owner }) => Err(Refusal::new(format_args!(
+            "{}: everybody makes entries in this folder, and that of the bundles belongs to another user (uid {owner}); write them elsewhere",
+            folder.display()
+        ))),
+    }
+}
+
 fn refuse(path: &Path, error: io::Error) -> Refusal {
     Refusal::new(format_args!("{}: {error}", path.display()))
 }
@@ -218,6 +236,19 @@ fn write_folder(path: &Path, bundle: &BundleDocument, anchors: &Anchors) -> Resu
 
 /// The beginning of `bundle.yaml`.
 const HEADER: &str = "# Trust anchors from the EU's trusted lists, and where each comes from. Written by `portvakt-lists import`; do not edit it.\n";
+
+/// Makes a folder, and those above it that are missing. One that exists keeps its mode.
+fn make_missing(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    make_missing(private_file::folder_of(path))?;
+    match make_folder(path) {
+        // Another import has made it meanwhile.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        made => made,
+    }
+}
 
 fn make_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o755).create(path)?;

@@ -212,6 +212,24 @@ fn who_may_write() {
     assert!(fault.contains("another import runs"), "{fault}");
     drop(one);
     assert!(BundleFolder::open(out.path()).is_ok());
+    // In a folder on the way, and in one that a link leads through.
+    let shared = out.path().join("shared");
+    fs::create_dir(&shared).unwrap();
+    symlink("shared/bundles", out.path().join("link")).unwrap();
+    fs::create_dir(shared.join("bundles")).unwrap();
+    fs::set_permissions(shared.join("bundles"), fs::Permissions::from_mode(0o755)).unwrap();
+    for path in ["shared/bundles", "link"] {
+        for (mode, may) in [(0o755, true), (0o1777, true), (0o775, false)] {
+            fs::set_permissions(&shared, fs::Permissions::from_mode(mode)).unwrap();
+            match BundleFolder::open(&out.path().join(path)) {
+                Ok(_) => assert!(may, "{path}: {mode:o}"),
+                Err(fault) => {
+                    let fault = fault.to_string();
+                    assert!(!may && fault.contains("shared: its mode 0775"), "{fault}");
+                }
+            }
+        }
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@
 use std::{
     collections::BTreeSet,
     fs,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::{Command, Output},
 };
@@ -156,6 +157,44 @@ fn import_show_and_what_is_refused() {
         "{out}"
     );
     assert!(out.contains("no file of: AT, BE"), "{out}");
+}
+
+/// The gateway runs as another user than the import.
+#[test]
+fn everybody_reads_a_bundle_whatever_the_umask_is() {
+    let Some(root) = real_lists() else { return };
+    let place = Place::new(root);
+    place.put(&["CZ.xml", "SE.xml"]);
+    let list = place.root.join("EU.xml");
+    let (pins, lists, out) = (
+        place.path("pins"),
+        place.path("lists"),
+        place.path("outer/bundles"),
+    );
+    let output = Command::new("sh")
+        .args(["-c", "umask 077 && exec \"$0\" \"$@\""])
+        .arg(env!("CARGO_BIN_EXE_portvakt-lists"))
+        .args(["import", "--at", "2019-10-01", "--list-of-lists"])
+        .arg(list)
+        .args(["--pins", &pins, "--lists", &lists, "--out", &out])
+        .output()
+        .unwrap();
+    let (_, errors, status) = shown(&output);
+    assert_eq!(status, 0, "{errors}");
+    let (mut left, mut files) = (vec![PathBuf::from(place.path("outer"))], 0);
+    while let Some(path) = left.pop() {
+        let found = fs::symlink_metadata(&path).unwrap();
+        let mode = found.permissions().mode() & 0o7777;
+        if found.is_dir() {
+            assert_eq!(mode, 0o755, "{path:?}");
+            let entries = fs::read_dir(&path).unwrap();
+            left.extend(entries.map(|entry| entry.unwrap().path()));
+        } else if found.is_file() && !path.ends_with(".lock") {
+            assert_eq!(mode, 0o644, "{path:?}");
+            files += 1;
+        }
+    }
+    assert!(files > 1, "{files}");
 }
 
 //= CRT-13 refused
