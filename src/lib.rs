@@ -27,6 +27,9 @@ pub mod sca;
 // The gateway's own signatures: the assertion to the core, answers to TPPs.
 pub mod signing;
 
+// The certificates by which requests were signed within 30 days, for who would lose trust by other anchors.
+pub mod seen;
+
 // The pipeline: one file per check, and evidence types that only a check can construct.
 pub mod admission;
 

@@ -22,8 +22,8 @@ pub(super) async fn of_sender(
     operation: &Operation,
     trial: &mut Trial<'_>,
 ) -> Result<OfSender, Refusal> {
-    let snapshot = trial.snapshot;
-    let tpp = certificate::identify(head, &snapshot.trust, &snapshot.rates, trial.received());
+    let (snapshot, at) = (trial.snapshot, trial.received());
+    let tpp = certificate::identify(head, &snapshot.trust, &snapshot.rates, at);
     let enforcement = &snapshot.policy.enforcement;
     let is_observed = || enforcement.observes(ObservableCheck::Certificate, Whose::Any);
     if tpp.is_err() && (is_observed() || snapshot.rates.name(head.peer)) {
@@ -36,7 +36,7 @@ pub(super) async fn of_sender(
             trial.record.note_certificate(tpp);
             (
                 trial.judge(Stage::Role, role::judge(tpp, operation))?,
-                trial.judge(Stage::Signature, signature::verify(head, tpp, snapshot))?,
+                trial.judge(Stage::Signature, signature::verify(head, tpp, snapshot, at))?,
             )
         }
         Judged::Waived(because) => (

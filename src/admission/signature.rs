@@ -5,6 +5,7 @@ mod key;
 
 use super::{Framing, Head, Policy, Snapshot, Tpp};
 use crate::{
+    clock::Timestamp,
     interface::{
         Fault, Reason, Refusal,
         headers::{
@@ -90,11 +91,18 @@ pub fn verify_answer_signature(
     verify_signature(&head, certificate, policy)
 }
 
-/// Verifies the signature. A certificate whose signature verified is cached, so that the TPP's next request needs no chain (CRT-12).
-pub(super) fn verify(head: &Head<'_>, tpp: &Tpp, snapshot: &Snapshot) -> Result<Signed, Refusal> {
+/// Verifies the signature. A certificate whose signature verified is cached, so that the TPP's next request needs no chain (CRT-12), and
+/// noted, for who would lose trust by other anchors.
+pub(super) fn verify(
+    head: &Head<'_>,
+    tpp: &Tpp,
+    snapshot: &Snapshot,
+    now: Timestamp,
+) -> Result<Signed, Refusal> {
     verify_by(head, tpp, &snapshot.policy, |verified, signature| {
         tpp.certificate().remember_issuer(signature.issuer);
         snapshot.trust.keep(&verified, head.slot);
+        snapshot.seen.note(&verified, now);
     })
 }
 

@@ -11,6 +11,7 @@ use crate::{
         payload::Ibans,
     },
     sca::{PsuPresent, UnknownPsu},
+    seen::SeenCertificates,
     trust::{Registers, Trust},
 };
 use jiff::{civil::Date, tz::TimeZone};
@@ -30,6 +31,8 @@ pub struct Snapshot {
     pub registers: Option<Arc<Registers>>,
     /// The counts of the general rates (QUO-12).
     pub rates: Arc<Rates>,
+    /// The certificates by which requests were signed, which outlive a reload.
+    pub seen: Arc<SeenCertificates>,
 }
 
 impl Snapshot {
@@ -41,6 +44,7 @@ impl Snapshot {
             trust,
             registers: None,
             rates: Arc::new(Rates::new(RateSettings::default())),
+            seen: Arc::default(),
         }
     }
 }

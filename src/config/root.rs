@@ -97,6 +97,7 @@ pub(super) fn read(
                 trust: trust.with_policy(certificates).with_revocation(revocation),
                 registers: registers.map(Arc::new),
                 rates: Arc::new(Rates::new(rates)),
+                seen: Arc::default(),
             },
             trust: files,
             operations,

@@ -8,6 +8,7 @@ use super::fault::FilePosition;
 use super::inspection::Inspection;
 use super::log::LogOutput;
 use super::settings::Settings;
+use crate::seen;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -46,6 +47,7 @@ pub(super) fn changing(settings: &Settings) -> Vec<Named> {
         path.push(suffix);
         add("state.file", Path::new(&path));
     }
+    add("state.file", &seen::file_beside(state));
     found
 }
 

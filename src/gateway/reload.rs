@@ -185,7 +185,8 @@ fn keep_ends(old: &[Warning], new: &mut Vec<Warning>) {
     new.extend(kept.cloned());
 }
 
-/// The new snapshot, with the old one's counts and revocation data for each part whose settings are unchanged.
+/// The new snapshot, with the old one's counts and revocation data for each part whose settings are unchanged, and with the certificates
+/// that were seen.
 fn keep_counts(old: &Snapshot, mut new: Snapshot) -> Snapshot {
     if old.rates.settings() == new.rates.settings() {
         new.rates = Arc::clone(&old.rates);
@@ -196,6 +197,7 @@ fn keep_counts(old: &Snapshot, mut new: Snapshot) -> Snapshot {
         let before = Arc::clone(before);
         new.trust = new.trust.with_revocation(Some(before));
     }
+    new.seen = Arc::clone(&old.seen);
     new
 }
 
@@ -232,6 +234,7 @@ mod tests {
         let same = keep_counts(&old, snapshot(RateSettings::default(), 1));
         assert!(Arc::ptr_eq(&old.rates, &same.rates));
         assert!(Arc::ptr_eq(&of(&old), &of(&same)));
+        assert!(Arc::ptr_eq(&old.seen, &same.seen));
         let none = RateSettings {
             per_tpp: None,
             ..RateSettings::default()
@@ -239,5 +242,6 @@ mod tests {
         let other = keep_counts(&old, snapshot(none, 2));
         assert!(!Arc::ptr_eq(&old.rates, &other.rates));
         assert!(!Arc::ptr_eq(&of(&old), &of(&other)));
+        assert!(Arc::ptr_eq(&old.seen, &other.seen));
     }
 }

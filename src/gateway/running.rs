@@ -10,6 +10,7 @@ use super::{
 use crate::{
     clock::{Clock, Stopwatch},
     config::{ControlAddress, Settings},
+    seen::SeenKeeper,
 };
 use async_trait::async_trait;
 use pingora::server::{RunArgs, ShutdownSignal, ShutdownSignalWatch};
@@ -33,6 +34,7 @@ pub fn start(settings: Settings, clock: Clock) -> Result<Running, StartFaults> {
         drain,
         accepting,
         readiness,
+        seen,
         ..
     } = prepared;
     let (stop, stopped) = watch::channel(false);
@@ -46,6 +48,7 @@ pub fn start(settings: Settings, clock: Clock) -> Result<Running, StartFaults> {
         control,
         stop,
         thread: Some(thread),
+        _seen: seen,
     };
     let waiting = Stopwatch::start();
     // The control listener is already bound.
@@ -72,6 +75,8 @@ pub struct Running {
     control: ControlAddress,
     stop: watch::Sender<bool>,
     thread: Option<JoinHandle<()>>,
+    /// Writes a last time when the gateway has stopped.
+    _seen: Option<SeenKeeper>,
 }
 
 impl Running {

@@ -22,6 +22,7 @@ use crate::{
     in_use::{Current, InUse},
     interface::operations::Environment,
     sca::{Links, ScaSettings},
+    seen::{self, SeenCertificates, SeenKeeper},
     signing::{AssertionSettings, AssertionSigner},
     state::StateStore,
     telemetry::{AccessLog, LAST_WITHIN, Telemetry, Traces, UpgradeResult, WrittenFolders},
@@ -47,10 +48,11 @@ use tokio::sync::watch;
 /// that.
 const RUNTIMES_WITHIN: Duration = Duration::from_secs(2);
 
-/// The longest waits after the drain: for the runtimes, for the last records of the audit and lines of the access log, for both again when
-/// they are closed, and for the last events. Only a disk or a reader that takes nothing more makes them as long.
-const AFTER_DRAIN: [Duration; 6] = [
+/// The longest waits after the drain: for the runtimes, for the certificates that were seen, for the last records of the audit and lines of
+/// the access log, for both again when they are closed, and for the last events. Only a disk or a reader that takes nothing more makes them as long.
+const AFTER_DRAIN: [Duration; 7] = [
     RUNTIMES_WITHIN,
+    seen::LAST_WITHIN,
     LAST_WITHIN,
     LAST_WITHIN,
     audit::LAST_WITHIN,
@@ -101,6 +103,7 @@ pub fn serve(checked: Checked, startup: Startup) -> Result<(), StartFault> {
     prepared.server.run(RunArgs {
         shutdown_signal: Box::new(by_signal),
     });
+    drop(prepared.seen);
     prepared.telemetry.say_left_out(true);
     let audit = prepared.telemetry.audit();
     audit.record(audit.event(AuditKind::Stopped));
@@ -130,6 +133,8 @@ pub(super) struct Prepared {
     /// Whether the public listener has begun to accept connections.
     pub(super) accepting: Arc<AtomicBool>,
     pub(super) readiness: Readiness,
+    /// Writes the certificates that were seen, the last time when it is dropped; `None` if the system refuses a thread.
+    pub(super) seen: Option<SeenKeeper>,
 }
 
 /// Makes everything ready that can fail.
@@ -149,7 +154,7 @@ pub(super) fn prepare(
     let store = Arc::new(StateStore::open(&fixed.state).map_err(StartFault::State)?);
     let signer = assertion_signer(reloadable.assertion.as_ref(), &fixed.system)?;
     let mut server = server(fixed.listener.threads);
-    start_checks(&reloadable.snapshot, &clock)?;
+    let seen = start_checks(&reloadable.snapshot, &fixed, &clock)?;
     let upkeep = Upkeep::start(&telemetry).map_err(StartFault::Upstreams)?;
     let core = reloadable.upstreams.longest();
     let upstreams = Upstreams::start(reloadable.upstreams.clone(), None, &upkeep);
@@ -168,8 +173,7 @@ pub(super) fn prepare(
     let drain = Drain::new(Arc::clone(gate.underway()), &fixed, core);
     let accepting = Arc::new(AtomicBool::new(false));
     let (socket, open, pulse) = closed(socket, &accepting);
-    let (of_current, of_clock) = (Arc::clone(&current), clock.clone());
-    let public = listen(socket, gate, &fixed.listener, of_current, of_clock)?;
+    let public = listen(socket, gate, &fixed.listener, &current, &clock)?;
     let (system, watch) = (fixed.system.clone(), fixed.watch);
     let reload = source.map(|source| -> Arc<dyn Reload> {
         let (current, clock) = (Arc::clone(&current), clock.clone());
@@ -208,6 +212,7 @@ pub(super) fn prepare(
         telemetry,
         accepting,
         readiness,
+        seen,
     })
 }
 
@@ -257,8 +262,12 @@ fn assertion_signer(
         .map_err(|(path, fault)| StartFault::AssertionKey(path, fault))
 }
 
-/// Starts the threads that check revocation, and logs the age of the registers.
-fn start_checks(snapshot: &Snapshot, clock: &Clock) -> Result<(), StartFault> {
+/// Starts the threads that check revocation, and the one that keeps the certificates that are seen; logs the age of the registers.
+fn start_checks(
+    snapshot: &Snapshot,
+    fixed: &Fixed,
+    clock: &Clock,
+) -> Result<Option<SeenKeeper>, StartFault> {
     if let Some(registers) = &snapshot.registers {
         let now = clock.now();
         for register in registers.each() {
@@ -274,12 +283,22 @@ fn start_checks(snapshot: &Snapshot, clock: &Clock) -> Result<(), StartFault> {
         }
         tracing::info!(tpps = registers.local_len(), "the bank's own list is read");
     }
-    match snapshot.trust.revocation() {
-        Some(revocation) => revocation
+    if let Some(revocation) = snapshot.trust.revocation() {
+        revocation
             .start(clock)
-            .map_err(|error| StartFault::Revocation(error.to_string())),
-        None => Ok(()),
+            .map_err(|error| StartFault::Revocation(error.to_string()))?;
     }
+    Ok(keep_seen(&snapshot.seen, fixed, clock))
+}
+
+/// Starts to keep the certificates by which requests are signed. Without that, requests are judged all the same.
+fn keep_seen(seen: &Arc<SeenCertificates>, fixed: &Fixed, clock: &Clock) -> Option<SeenKeeper> {
+    let path = seen::file_beside(&fixed.state.file);
+    let kept = SeenKeeper::start(Arc::clone(seen), path, clock.clone());
+    let warn = |error: &io::Error| {
+        tracing::warn!(%error, "the certificates that were seen are not kept");
+    };
+    kept.inspect_err(warn).ok()
 }
 
 /// Opens the access log and the audit, where they are on. The audit has the start, and the hash of the configuration.
@@ -332,9 +351,10 @@ fn listen(
     socket: PublicSocket,
     gate: Gate,
     listener: &Listener,
-    current: Arc<Current>,
-    clock: Clock,
+    current: &Arc<Current>,
+    clock: &Clock,
 ) -> Result<PublicListener<Gate>, StartFault> {
+    let (current, clock) = (Arc::clone(current), clock.clone());
     let telemetry = Arc::clone(gate.telemetry());
     let overload = Arc::clone(gate.overload());
     let public = listener::public(socket, gate, listener, current, clock, overload, telemetry);

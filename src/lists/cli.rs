@@ -7,7 +7,8 @@ use crate::{
     addresses::addresses,
     bundle::{BundleDocument, BundleFolder, Regression, Use, check, diff},
     fault::Refusal,
-    import::{Imported, ListFile, Request, import, lists_in, pins},
+    import::{Imported, ListFile, Request, certificates, import, lists_in},
+    losses::SeenCertificates,
     show::Shown,
 };
 use clap::{Parser, Subcommand};
@@ -32,14 +33,8 @@ pub struct Cli {
 enum Command {
     /// Verify lists, and write their anchors as a new bundle
     Import(ImportOptions),
-    /// Show a bundle: lists, next updates, what ends soon, what changed
-    Show {
-        /// The folder of bundles, or one bundle in it
-        folder: PathBuf,
-        /// The time as of which it is shown (RFC 3339, or a day in UTC); now by default
-        #[arg(long, value_name = "TIME", value_parser = moment)]
-        at: Option<Timestamp>,
-    },
+    /// Show a bundle: lists, next updates, what ends soon, what changed, which TPPs would lose trust
+    Show(ShowOptions),
     /// Print the addresses of pivots and national lists that a list of lists has, as a configuration of curl (`curl -K -`)
     Addresses {
         /// The list of lists
@@ -67,9 +62,27 @@ struct ImportOptions {
     /// Leave out the list of a country, such as ES; may be repeated
     #[arg(long, value_name = "COUNTRY")]
     leave_out: Vec<String>,
+    /// Write the bundle, and leave the last one in use
+    #[arg(long)]
+    hold: bool,
     /// Allow that a list of the last bundle is missing, or that over a tenth of its anchors go
     #[arg(long)]
     allow_shrink: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct ShowOptions {
+    /// The folder of bundles, of which the newest is shown, or one bundle in it
+    folder: PathBuf,
+    /// The time as of which it is shown (RFC 3339, or a day in UTC); now by default
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    at: Option<Timestamp>,
+    /// The certificates that a gateway has seen, seen-certificates.jsonl in its folder of state; may be repeated
+    #[arg(long, value_name = "FILE")]
+    seen: Vec<PathBuf>,
+    /// The gateway's intermediates (trust.intermediates): files in PEM or DER, or folders of them; may be repeated
+    #[arg(long, value_name = "PATH", requires = "seen")]
+    intermediates: Vec<PathBuf>,
 }
 
 /// Runs the program.
@@ -78,7 +91,7 @@ pub fn run() -> ExitCode {
     let now = Clock::default().now();
     let done = match cli.command {
         Command::Import(options) => run_import(options, now),
-        Command::Show { folder, at } => show(&folder, at.unwrap_or(now)),
+        Command::Show(options) => show(&options, now),
         Command::Addresses { file } => print_addresses(&file),
     };
     match done {
@@ -107,7 +120,7 @@ fn run_import(options: ImportOptions, now: Timestamp) -> Result<(), Faults> {
         texts
     };
     let request = Request {
-        pins: pins(&options.pins).map_err(|fault| texts(vec![fault]))?,
+        pins: certificates(&options.pins).map_err(|fault| texts(vec![fault]))?,
         lists: lists_in(&options.lists).map_err(|fault| texts(vec![fault]))?,
         list_of_lists: options.list_of_lists,
         leave_out: options.leave_out.into_iter().collect(),
@@ -122,14 +135,21 @@ fn run_import(options: ImportOptions, now: Timestamp) -> Result<(), Faults> {
             "{country}: no file of its list, which is at {address}"
         ));
     }
-    put_in_use(&imported, &options.out, options.allow_shrink, now)
+    write_bundle(
+        &imported,
+        &options.out,
+        options.allow_shrink,
+        options.hold,
+        now,
+    )
 }
 
-/// Writes the bundle, if it may follow the last one, and prints what changed.
-fn put_in_use(
+/// Writes the bundle, if it may follow the last one, puts it in use unless it is held, and prints what changed.
+fn write_bundle(
     imported: &Imported,
     out: &std::path::Path,
     allow_shrink: bool,
+    is_held: bool,
     now: Timestamp,
 ) -> Result<(), Faults> {
     let folder = BundleFolder::open(out).map_err(one)?;
@@ -154,7 +174,11 @@ fn put_in_use(
         let text = "no anchor: are the national lists in the folder of lists?";
         let _ = Terminal::errors().line(text);
     }
-    let written = folder.write(&bundle, &imported.anchors).map_err(one)?;
+    let written = match is_held {
+        true => folder.hold(&bundle, &imported.anchors),
+        false => folder.write(&bundle, &imported.anchors),
+    };
+    let written = written.map_err(one)?;
     print(format!(
         "{}: {} anchors for seals, {} for websites, from {} lists",
         written.display(),
@@ -162,13 +186,24 @@ fn put_in_use(
         bundle.count(Use::Websites),
         bundle.lists.len()
     ));
+    if is_held {
+        print("it is held: the last bundle stays in use".to_owned());
+    }
     Ok(())
 }
 
-fn show(folder: &std::path::Path, at: Timestamp) -> Result<(), Faults> {
-    let shown = Shown::open(folder).map_err(one)?;
+fn show(options: &ShowOptions, now: Timestamp) -> Result<(), Faults> {
+    let at = options.at.unwrap_or(now);
+    let shown = Shown::open(&options.folder).map_err(one)?;
+    let mut lines = shown.lines(at);
+    if !options.seen.is_empty() {
+        let seen = SeenCertificates::read(&options.seen).map_err(one)?;
+        let intermediates = certificates(&options.intermediates);
+        let intermediates = intermediates.map_err(|fault| vec![fault.to_string()])?;
+        lines.extend(shown.losses(&seen, &intermediates, at).map_err(one)?);
+    }
     let mut output = Terminal::output();
-    for line in shown.lines(at) {
+    for line in lines {
         let _ = output.line(line);
     }
     Ok(())

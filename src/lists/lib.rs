@@ -29,6 +29,8 @@ pub mod import;
 pub mod bundle;
 // The addresses to fetch from.
 pub mod addresses;
+// The TPPs that would lose trust by a bundle.
+pub mod losses;
 // A bundle for people.
 pub mod show;
 // The command line.

@@ -1,8 +1,14 @@
-//! A bundle for people: its lists and their next updates, how many anchors, what ends soon, what changed since the bundle before.
+//! A bundle for people: its lists and their next updates, how many anchors, what ends soon, what changed since the bundle in use or the one
+//! before, which services are withdrawn, and which TPPs would lose trust.
 
 use crate::{
-    bundle::{BundleDocument, CURRENT, DOCUMENT, ListEntry, Use, dated, describe, diff, read},
+    bundle::{
+        BundleDocument, BundleTrust, CURRENT, DOCUMENT, ListEntry, Use, dated, describe, diff,
+        read, withdrawn,
+    },
+    certificate::Certificate,
     fault::Refusal,
+    losses::{Judge, Losses, SeenCertificates},
 };
 use portvakt_base::clock::Timestamp;
 use std::path::{Path, PathBuf};
@@ -10,26 +16,51 @@ use std::path::{Path, PathBuf};
 /// How long before its end an anchor is shown: three months, as certificates of services are replaced.
 const SOON_SECONDS: u64 = 90 * 86_400;
 
-/// A bundle, and the one before.
+/// A bundle, and the one that it is compared with.
 #[derive(Debug)]
 pub struct Shown {
     /// The folder of the bundle.
     pub folder: PathBuf,
     /// The bundle.
     pub bundle: BundleDocument,
-    /// The bundle before, with the name of its folder.
-    pub before: Option<(String, BundleDocument)>,
+    /// The bundle in use, if this is another one; otherwise the bundle before.
+    pub before: Option<Earlier>,
+    /// The name of the bundle in use, if this is another one.
+    pub in_use: Option<String>,
+}
+
+/// The bundle that another one is compared with.
+#[derive(Debug)]
+pub struct Earlier {
+    /// The name of its folder.
+    pub name: String,
+    /// Its folder.
+    pub folder: PathBuf,
+    /// The bundle.
+    pub bundle: BundleDocument,
+}
+
+impl Earlier {
+    fn read(folder: PathBuf) -> Result<Self, Refusal> {
+        Ok(Self {
+            name: name_of(&folder),
+            bundle: read(&folder)?,
+            folder,
+        })
+    }
 }
 
 impl Shown {
-    /// Opens a folder: one bundle, or the folder of bundles, of which the one in use is shown.
+    /// Opens a folder: one bundle, or the folder of bundles, of which the newest is shown.
     ///
     /// # Errors
     /// There is none, or it cannot be read.
     pub fn open(path: &Path) -> Result<Self, Refusal> {
         let folder = match path.join(DOCUMENT).is_file() {
             true => path.to_owned(),
-            false => path.join(CURRENT),
+            false => dated(path)?.pop().ok_or_else(|| {
+                Refusal::new(format_args!("{}: it holds no bundle", path.display()))
+            })?,
         };
         let bundle = read(&folder)?;
         // A link leads to the dated folder, whose neighbours are the other bundles.
@@ -37,14 +68,17 @@ impl Shown {
             .canonicalize()
             .map_err(|error| Refusal::new(format_args!("{}: {error}", folder.display())))?;
         let neighbours = folder.parent().map(dated).transpose()?.unwrap_or_default();
-        let before = neighbours.iter().rev().find(|other| **other < folder);
-        let before = before.map(|before| {
-            let name = before.file_name().unwrap_or_default();
-            Ok((name.to_string_lossy().into_owned(), read(before)?))
-        });
+        let current = folder.parent().map(|parent| parent.join(CURRENT));
+        let current = current.and_then(|current| current.canonicalize().ok());
+        let in_use = current.filter(|current| *current != folder && neighbours.contains(current));
+        let mut others = neighbours.iter().rev();
+        let before = in_use.clone();
+        let before = before.or_else(|| others.find(|other| **other < folder).cloned());
+        let before = before.map(Earlier::read).transpose()?;
         Ok(Self {
             bundle,
-            before: before.transpose()?,
+            before,
+            in_use: in_use.as_deref().map(name_of),
             folder,
         })
     }
@@ -52,8 +86,11 @@ impl Shown {
     /// The lines to show, as of a time.
     pub fn lines(&self, now: Timestamp) -> Vec<String> {
         let bundle = &self.bundle;
-        let mut lines = vec![
-            format!("bundle {}", self.folder.display()),
+        let mut lines = vec![format!("bundle {}", self.folder.display())];
+        if let Some(in_use) = &self.in_use {
+            lines.push(format!("not in use: {CURRENT} leads to {in_use}"));
+        }
+        lines.extend([
             format!("made {}, as of {}", bundle.made, bundle.as_of),
             format!(
                 "{} anchors for seals, {} for websites",
@@ -63,7 +100,7 @@ impl Shown {
             String::new(),
             "list  version  sequence  issued                next update           seals  websites"
                 .to_owned(),
-        ];
+        ]);
         lines.push(list_line(&bundle.list_of_lists, None, now));
         for list in &bundle.lists {
             lines.push(list_line(list, Some(bundle), now));
@@ -77,7 +114,35 @@ impl Shown {
         lines.extend(self.ends(now));
         lines.extend(self.left_out());
         lines.extend(self.changes());
+        lines.extend(self.withdrawn());
         lines
+    }
+
+    /// The lines that say which TPPs would lose trust by this bundle, as of a time. The intermediates help to build chains.
+    ///
+    /// # Errors
+    /// The anchors of a bundle cannot be read.
+    pub fn losses(
+        &self,
+        seen: &SeenCertificates,
+        intermediates: &[Certificate],
+        now: Timestamp,
+    ) -> Result<Vec<String>, Refusal> {
+        let trust = BundleTrust::read(&self.folder, &self.bundle, intermediates)?;
+        let after = Judge {
+            bundle: &self.bundle,
+            trust: &trust,
+        };
+        let read = |of: &Earlier| BundleTrust::read(&of.folder, &of.bundle, intermediates);
+        let old = self.before.as_ref().map(read).transpose()?;
+        let before = self.before.as_ref().zip(old.as_ref());
+        let before = before.map(|(before, trust)| Judge {
+            bundle: &before.bundle,
+            trust,
+        });
+        let mut lines = vec![String::new()];
+        lines.extend(Losses::find(seen, before, after, now).lines());
+        Ok(lines)
     }
 
     fn ends(&self, now: Timestamp) -> Vec<String> {
@@ -120,17 +185,40 @@ impl Shown {
     }
 
     fn changes(&self) -> Vec<String> {
-        let Some((name, before)) = &self.before else {
+        let Some(before) = &self.before else {
             return Vec::new();
         };
-        let mut lines = vec![String::new(), format!("changes since {name}:")];
-        let changes = diff(before, &self.bundle);
+        let mut lines = vec![String::new(), format!("changes since {}:", before.name)];
+        let changes = diff(&before.bundle, &self.bundle);
         match changes.is_empty() {
             true => lines.push("  none".to_owned()),
             false => lines.extend(changes.iter().map(|change| format!("  {change}"))),
         }
         lines
     }
+
+    fn withdrawn(&self) -> Vec<String> {
+        let Some(before) = &self.before else {
+            return Vec::new();
+        };
+        let gone = withdrawn(&before.bundle, &self.bundle);
+        if gone.is_empty() {
+            return Vec::new();
+        }
+        let title = format!(
+            "services that are granted no more, or under another name, since {}:",
+            before.name
+        );
+        let mut lines = vec![String::new(), title];
+        lines.extend(gone.iter().map(|service| format!("  {service}")));
+        lines
+    }
+}
+
+/// The name of a folder.
+fn name_of(folder: &Path) -> String {
+    let name = folder.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
 }
 
 /// A row of the table of lists.

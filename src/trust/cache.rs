@@ -229,6 +229,13 @@ impl IdentifiedCertificate {
 pub struct VerifiedSignature(IdentifiedCertificate);
 
 impl VerifiedSignature {
+    /// The certificate, if it has signed nothing else on this day; days are counted from 1970-01-01, in UTC. It costs a request one load of
+    /// an atomic. A certificate that is judged anew, as after a reload, may be returned once more.
+    pub fn first_of_day(&self, day: u64) -> Option<&Arc<Certificate>> {
+        let certificate = &self.0.certificate;
+        certificate.begins_day(day).then_some(certificate)
+    }
+
     /// Caches the certificate, for the connection and for all connections.
     pub(super) fn keep(&self, cache: &CertificateCache, slot: Option<&CertificateSlot>) {
         let IdentifiedCertificate {
@@ -393,6 +400,22 @@ mod tests {
         assert!((1 << 20..=CERTIFICATES_KEPT).contains(&proven.weighted_size()));
         assert!((1 << 20..=CERTIFICATES_KEPT).contains(&spellings.weighted_size()));
         assert!((1 << 20..=REFUSALS_KEPT).contains(&refused.weighted_size()));
+    }
+
+    #[test]
+    fn a_certificate_is_noted_once_a_day() {
+        let (trust, base64, signature) = trusted();
+        let identified = trust.identify(base64.as_bytes(), None, NOW).unwrap();
+        let verified = identified.verify(b"message", &signature).unwrap();
+        trust.keep(&verified, None);
+        let noted = verified.first_of_day(20_000).unwrap();
+        assert!(noted.certificates().unwrap().pool.is_empty());
+        // Another request, by the cached certificate.
+        let identified = trust.identify(base64.as_bytes(), None, NOW).unwrap();
+        let verified = identified.verify(b"message", &signature).unwrap();
+        let is_noted = |day| verified.first_of_day(day).is_some();
+        let days = [20_000, 20_001, 20_001, 20_002];
+        assert_eq!(days.map(is_noted), [false, true, false, true]);
     }
 
     #[test]

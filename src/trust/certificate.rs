@@ -7,7 +7,7 @@
 use super::{
     CandidateCertificate, CertificateFault, Roles, Validity,
     criteria::CertificateCriteria,
-    decode::PresentedCertificates,
+    decode::{self, PresentedCertificates},
     judgement,
     name::Name,
     path,
@@ -18,7 +18,10 @@ use aws_lc_rs::signature::ParsedPublicKey;
 use http::HeaderValue;
 use portvakt_base::clock::Timestamp;
 use portvakt_interface::TppId;
-use std::sync::{Arc, OnceLock};
+use std::sync::{
+    Arc, OnceLock,
+    atomic::{AtomicU64, Ordering},
+};
 
 /// The longest issuer text of a keyId that is cached, in bytes. Real issuers have under 300.
 const MAX_SPELLING: usize = 1024;
@@ -48,6 +51,8 @@ pub struct Certificate {
     spelling: OnceLock<Box<[u8]>>,
     /// The values of the headers with which the core gets the certificate's facts (FWD-1), written once.
     core_headers: OnceLock<[HeaderValue; 3]>,
+    /// The last day for which [`Self::begins_day`] was true; 0 for none.
+    noted_day: AtomicU64,
 }
 
 impl Certificate {
@@ -87,6 +92,7 @@ impl Certificate {
             validity,
             spelling: OnceLock::new(),
             core_headers: OnceLock::new(),
+            noted_day: AtomicU64::new(0),
             presented: candidate.presented,
             key: candidate.key,
         })
@@ -214,6 +220,20 @@ impl Certificate {
         if self.spelling.get().is_none() && spelling.len() <= MAX_SPELLING {
             let _ = self.spelling.set(spelling.into());
         }
+    }
+
+    /// The certificate and the pool that first came with it.
+    ///
+    /// # Errors
+    /// None in fact: the header value was decoded before the certificate was judged.
+    pub fn certificates(&self) -> Result<PresentedCertificates, CertificateFault> {
+        decode::decode(&self.presented)
+    }
+
+    /// Whether this is the first call for another day than the last one's.
+    pub(super) fn begins_day(&self, day: u64) -> bool {
+        self.noted_day.load(Ordering::Relaxed) != day
+            && self.noted_day.swap(day, Ordering::Relaxed) != day
     }
 
     /// The header value that first carried the certificate.

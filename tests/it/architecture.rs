@@ -18,9 +18,10 @@ use std::{
 };
 
 /// The folders and files of the gateway's crate, lowest first: each imports only those before it.
-const LAYERS: [&str; 13] = [
+const LAYERS: [&str; 14] = [
     "sca",
     "signing",
+    "seen",
     "admission",
     "expiring",
     "config",

@@ -1,7 +1,7 @@
 //! The difference between two bundles, line by line for people.
 
 use super::document::{AnchorEntry, BundleDocument, ListEntry, ServiceEntry, Use};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The lines that say what changed from one bundle to the next; none if nothing did.
 pub fn diff(old: &BundleDocument, new: &BundleDocument) -> Vec<String> {
@@ -26,6 +26,36 @@ pub fn diff(old: &BundleDocument, new: &BundleDocument) -> Vec<String> {
     lines.extend(gone.map(|territory| format!("- list {territory}")));
     lines.extend(anchors(old, new));
     lines
+}
+
+/// The services of a bundle that the next one no longer has for a use, one line each: their lists withdraw them, or rename them.
+pub fn withdrawn(old: &BundleDocument, new: &BundleDocument) -> Vec<String> {
+    let after = services(new);
+    let gone = services(old).into_iter().filter_map(|(service, uses)| {
+        let has = after.get(&service);
+        let is_gone = |it: &Use| has.is_none_or(|has| !has.contains(it));
+        let uses: Vec<_> = uses.into_iter().filter(is_gone).collect();
+        let (territory, provider, name) = service;
+        (!uses.is_empty()).then(|| format!("{territory} {name} ({provider}), for {}", names(&uses)))
+    });
+    gone.collect()
+}
+
+/// The uses of each service, by country, provider and name.
+fn services(of: &BundleDocument) -> BTreeMap<(&str, &str, &str), BTreeSet<Use>> {
+    let mut found: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+    for it in of.anchors.iter().flat_map(|anchor| &anchor.services) {
+        let named = (
+            it.territory.as_str(),
+            it.provider.as_str(),
+            it.service.as_str(),
+        );
+        found
+            .entry(named)
+            .or_default()
+            .extend(it.uses.iter().copied());
+    }
+    found
 }
 
 fn anchors(old: &BundleDocument, new: &BundleDocument) -> Vec<String> {

@@ -83,6 +83,22 @@ impl BundleFolder {
     /// # Errors
     /// It cannot be written; the one before stays in use.
     pub fn write(&self, bundle: &BundleDocument, anchors: &Anchors) -> Result<PathBuf, Refusal> {
+        let folder = self.hold(bundle, anchors)?;
+        let put = || -> io::Result<()> {
+            let link = self.path.join(format!("{UNFINISHED}-{CURRENT}"));
+            symlink(dated_name(bundle), &link)?;
+            fs::rename(&link, self.path.join(CURRENT))?;
+            File::open(&self.path)?.sync_all()
+        };
+        put().map_err(|error| refuse(&folder, error))?;
+        Ok(folder)
+    }
+
+    /// Writes a bundle beside the one in use, which stays in use. Its folder is returned.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn hold(&self, bundle: &BundleDocument, anchors: &Anchors) -> Result<PathBuf, Refusal> {
         self.remove_unfinished()
             .map_err(|error| refuse(&self.path, error))?;
         let name = dated_name(bundle);
@@ -95,14 +111,9 @@ impl BundleFolder {
         write_folder(&unfinished, bundle, anchors).inspect_err(|_| {
             let _ = fs::remove_dir_all(&unfinished);
         })?;
-        let put = || -> io::Result<()> {
-            fs::rename(&unfinished, &folder)?;
-            let link = self.path.join(format!("{UNFINISHED}-{CURRENT}"));
-            symlink(&name, &link)?;
-            fs::rename(&link, self.path.join(CURRENT))?;
-            File::open(&self.path)?.sync_all()
-        };
-        put().map_err(|error| refuse(&folder, error))?;
+        let put = fs::rename(&unfinished, &folder);
+        let put = put.and_then(|()| File::open(&self.path)?.sync_all());
+        put.map_err(|error| refuse(&folder, error))?;
         Ok(folder)
     }
 

@@ -9,15 +9,18 @@ mod document;
 mod check;
 // What changed.
 mod diff;
+// The anchors of a bundle, to judge by.
+mod trust;
 // On disk.
 mod folder;
 
 pub use check::{Regression, check};
-pub use diff::{describe, diff};
+pub use diff::{describe, diff, withdrawn};
 pub use document::{
     AnchorEntry, BundleDocument, Count, LeftOutEntry, ListEntry, ServiceEntry, Use,
 };
 pub use folder::{BundleFolder, CURRENT, DOCUMENT, dated, read};
+pub use trust::{BundleTrust, Standing};
 
 #[cfg(test)]
 mod tests;

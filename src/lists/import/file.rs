@@ -89,19 +89,19 @@ pub fn lists_in(folder: &Path) -> Result<Vec<PathBuf>, Fault> {
     Ok(lists)
 }
 
-/// The certificates of pins: files in PEM or DER, and folders of them.
+/// Certificates, each once: files in PEM or DER, and folders of them.
 ///
 /// # Errors
 /// One cannot be read, or a file has no certificate.
-pub fn pins(paths: &[PathBuf]) -> Result<Vec<Certificate>, Fault> {
-    let mut pins: Vec<Certificate> = Vec::new();
+pub fn certificates(paths: &[PathBuf]) -> Result<Vec<Certificate>, Fault> {
+    let mut all: Vec<Certificate> = Vec::new();
     for path in paths {
         let files = match path.is_dir() {
             true => files_in(path)?,
             false => vec![path.clone()],
         };
         if files.is_empty() {
-            let refusal = Refusal::new("the folder holds no certificate of a signer");
+            let refusal = Refusal::new("the folder holds no certificate");
             return Err(Fault::of(path, refusal));
         }
         for file in files {
@@ -113,14 +113,14 @@ pub fn pins(paths: &[PathBuf]) -> Result<Vec<Certificate>, Fault> {
             };
             let found = found.map_err(|refusal| Fault::of(&file, refusal))?;
             for certificate in found {
-                // A signer that is pinned twice is one signer.
-                if !pins.contains(&certificate) {
-                    pins.push(certificate);
+                // One that is there twice is one.
+                if !all.contains(&certificate) {
+                    all.push(certificate);
                 }
             }
         }
     }
-    Ok(pins)
+    Ok(all)
 }
 
 /// The visible regular files of a folder, by name.

@@ -13,7 +13,7 @@ mod file;
 mod pivots;
 
 pub use fault::Fault;
-pub use file::{ListFile, lists_in, pins};
+pub use file::{ListFile, certificates, lists_in};
 pub(crate) use pivots::file_of;
 
 use crate::{

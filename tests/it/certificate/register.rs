@@ -204,11 +204,10 @@ fn a_register_past_its_maximum_age() {
     assert!(passing.metric_at_rest("portvakt_register_stale_passed_total", &[]) >= 1.0);
     // By the national id and by the authority's own number; the allowed and the blocked TPP.
     for register in ["eba", "local"] {
-        let of = [("register", register)];
-        let identities = passing.metric_at_rest("portvakt_register_identities", &of);
+        let identities = passing.metric_at_rest("portvakt_register_identities", &[register]);
         assert_eq!(identities, 2.0, "{register}");
     }
-    let eba = [("register", "eba")];
+    let eba = ["eba"];
     let age = passing.metric_at_rest("portvakt_register_age_seconds", &eba);
     let max_age = passing.metric_at_rest("portvakt_register_max_age_seconds", &eba);
     let as_of = passing.metric_at_rest("portvakt_register_as_of_timestamp_seconds", &eba);

@@ -1,5 +1,5 @@
 //! From a signed list to a refused request, with the real programs: a list of lists and a national list, `portvakt-lists import`, a gateway,
-//! a TPP whose CA the list names, and the day on which the list withdraws it. CRT-8, CRT-13.
+//! a TPP whose CA the list names, and the day on which the list withdraws it: `portvakt-lists show` says who will be hit. CRT-8, CRT-13.
 //!
 //! The lists are written in their canonical form, so that their bytes are what is signed: nothing here reads XML.
 
@@ -14,6 +14,7 @@ use portvakt::clock::{Clock, Timestamp};
 use serde_json::json;
 use std::{
     fs,
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -197,6 +198,17 @@ fn a_service_that_its_list_withdraws_is_trusted_no_more() {
     configure(&gate, &gate.yaml().replace("  anchors: anchors\n", ""));
     let _program = gate.run_silently(&mut gate.program());
     accepted(&gate, &Call::accounts());
+    let seen = gate.folder().join("state/seen-certificates.jsonl");
+    eventually("the gateway has noted the TPP", || {
+        fs::read_to_string(&seen).is_ok_and(|text| text.contains("PSDNO-FSA-123456"))
+    });
+    let show = || {
+        let mut show = Command::new(&program);
+        show.arg("show").arg(path("bundles"));
+        let output = show.arg("--seen").arg(&seen).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
 
     // The list withdraws the CA. Someone who alters it back is refused, and the last bundle stays.
     let now = Clock::System.now().unix();
@@ -211,8 +223,23 @@ fn a_service_that_its_list_withdraws_is_trusted_no_more() {
     eventually("another second has begun", || {
         Clock::System.now().unix() > now
     });
-    let (is_imported, text) = import(&["--allow-shrink"]);
+    // The new bundle is held: the program says who would be hit, and nobody is.
+    let (is_imported, text) = import(&["--allow-shrink", "--hold"]);
     assert!(is_imported, "{text}");
+    assert_eq!(fs::read_link(path("bundles/current")).unwrap(), before);
+    let text = show();
+    let lost =
+        "\nTPPs that would lose trust, of 1 seen within 30 days:\n  PSDNO-FSA-123456: certificate ";
+    assert!(text.contains(lost), "{text}");
+    assert!(text.contains("(A QTSP), for seals: CA of TPPs\n"), "{text}");
+    let withdrawn = "services that are granted no more, or under another name, since ";
+    assert!(text.contains(withdrawn), "{text}");
+    assert_eq!(reload(&gate), json!([]));
+    accepted(&gate, &Call::accounts());
+    // The operator switches, as docs/trust.md says.
+    let held = text.lines().next().unwrap().rsplit('/').next().unwrap();
+    symlink(held, path("bundles/next")).unwrap();
+    fs::rename(path("bundles/next"), path("bundles/current")).unwrap();
     assert_ne!(fs::read_link(path("bundles/current")).unwrap(), before);
     accepted(&gate, &Call::accounts());
     assert_eq!(reload(&gate), json!([]));

@@ -299,7 +299,7 @@ impl Mapping {
     /// The midnight, in UTC, with which a day begins.
     fn moment(&self, text: &str) -> Option<Timestamp> {
         let date = civil::Date::strptime(&self.date, text).ok()?;
-        let zoned = date.to_zoned(TimeZone::UTC).ok()?;
+        let zoned = date.at(0, 0, 0, 0).to_zoned_datetime(TimeZone::UTC).ok()?;
         u64::try_from(zoned.timestamp().as_second())
             .ok()
             .map(Timestamp::from_unix)

@@ -1,0 +1,248 @@
+//! Who would lose trust: minted lists, bundles of them, and certificates below their CAs.
+
+use super::SeenCertificates;
+use crate::{
+    Certificate,
+    bundle::{BundleDocument, BundleFolder, CURRENT, dated},
+    for_tests::mint::{List, Scheme, Service, Signer},
+    import::{Imported, Request, import, lists_in},
+    show::Shown,
+};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use portvakt_base::{clock::Timestamp, hex};
+use portvakt_development_pki::{Ca, CaSpec, LeafSpec};
+use std::{collections::BTreeSet, fs, path::Path, path::PathBuf};
+
+/// 2026-07-01T00:00:00Z.
+const NOW: Timestamp = Timestamp::from_unix(1_782_864_000);
+
+fn ca(name: &str) -> Ca {
+    let spec = CaSpec {
+        common_name: name.into(),
+        path_length: None,
+        ..CaSpec::default()
+    };
+    Ca::root(&spec).unwrap()
+}
+
+fn leaf(ca: &Ca) -> Certificate {
+    Certificate::from_der(ca.issue(&LeafSpec::default()).unwrap().der).unwrap()
+}
+
+fn service(name: &'static str, ca: &Ca, uses: &[&'static str]) -> Service {
+    Service {
+        certificate: Some(Certificate::from_der(ca.der().to_vec()).unwrap()),
+        additional: uses.to_vec(),
+        ..Service::for_seals(name)
+    }
+}
+
+fn imported(services: Vec<Service>) -> Imported {
+    let folder = tempfile::tempdir().unwrap();
+    let commission = Signer::new("Commission", Scheme::Ecdsa);
+    let norway = Signer::new("Norway", Scheme::Ecdsa);
+    let of_lists = folder.path().join("eu.xml");
+    let text = List::of_lists(&[("NO", &norway.certificate)]).sign(&commission);
+    fs::write(&of_lists, text).unwrap();
+    let list = List::national("NO", services).sign(&norway);
+    fs::write(folder.path().join("NO.xml"), list).unwrap();
+    let request = Request {
+        list_of_lists: of_lists,
+        pins: vec![commission.certificate.clone()],
+        lists: lists_in(folder.path()).unwrap(),
+        leave_out: BTreeSet::new(),
+        at: NOW,
+    };
+    import(&request, &mut |_| {}).unwrap()
+}
+
+/// Writes a bundle, made so many seconds after [`NOW`].
+fn write(out: &Path, services: Vec<Service>, seconds: u64, is_held: bool) {
+    let imported = imported(services);
+    let made = Timestamp::from_unix(NOW.unix() + seconds);
+    let bundle = BundleDocument::new(&imported, made);
+    let folder = BundleFolder::open(out).unwrap();
+    let written = match is_held {
+        true => folder.hold(&bundle, &imported.anchors),
+        false => folder.write(&bundle, &imported.anchors),
+    };
+    written.unwrap();
+}
+
+/// A line as a gateway writes it.
+fn line(tpp: &str, day: &str, certificate: &Certificate, pool: &[&[u8]]) -> String {
+    let pool: Vec<_> = pool.iter().map(|der| STANDARD.encode(der)).collect();
+    let line = serde_json::json!({
+        "tpp": tpp,
+        "lastSeen": day,
+        "certificate": STANDARD.encode(certificate.der()),
+        "intermediates": pool,
+    });
+    format!("{line}\n")
+}
+
+struct Place {
+    folder: tempfile::TempDir,
+    bundles: PathBuf,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let bundles = folder.path().join("bundles");
+        Self { folder, bundles }
+    }
+
+    fn seen(&self, name: &str, lines: &str) -> PathBuf {
+        let path = self.folder.path().join(name);
+        fs::write(&path, lines).unwrap();
+        path
+    }
+
+    fn losses(&self, seen: &[PathBuf], intermediates: &[Certificate]) -> String {
+        let seen = SeenCertificates::read(seen).unwrap();
+        let shown = Shown::open(&self.bundles).unwrap();
+        shown.losses(&seen, intermediates, NOW).unwrap().join("\n")
+    }
+}
+
+//= CRT-13 accepted
+#[test]
+fn who_would_lose_trust_by_a_bundle_that_is_held() {
+    let (stays, goes, own) = (ca("Stays"), ca("Goes"), ca("The bank's own"));
+    let web = ca("Websites only");
+    let place = Place::new();
+    let kept = || service("Kept", &stays, &["ForeSeals"]);
+    let services = vec![
+        kept(),
+        service("Withdrawn", &goes, &["ForeSeals"]),
+        service("Web", &web, &["ForWebSiteAuthentication"]),
+    ];
+    write(&place.bundles, services, 0, false);
+    write(&place.bundles, vec![kept()], 1, true);
+    let bundles = dated(&place.bundles).unwrap();
+    let current = fs::read_link(place.bundles.join(CURRENT)).unwrap();
+    assert_eq!(
+        current,
+        bundles[0].file_name().unwrap(),
+        "the other is held"
+    );
+
+    let lost = leaf(&goes);
+    let lines = [
+        line("PSDNO-FSA-1", "2026-06-30", &lost, &[]),
+        line("PSDNO-FSA-2", "2026-06-30", &leaf(&stays), &[]),
+        line("PSDNO-FSA-3", "2026-06-30", &leaf(&own), &[]),
+        line("PSDNO-FSA-4", "2026-06-01", &leaf(&web), &[]),
+        // 31 days ago.
+        line("PSDNO-FSA-5", "2026-05-31", &leaf(&goes), &[]),
+        "{\"tpp\":\"PSDNO-FSA-6\"}\n".to_owned(),
+    ];
+    let one = place.seen("one", &lines.concat());
+    // Another gateway saw it later.
+    let two = place.seen("two", &line("PSDNO-FSA-1", "2026-07-01", &lost, &[]));
+    let text = place.losses(&[one.clone(), two], &[]);
+    assert!(
+        text.contains(
+            "TPPs that would lose trust, of 4 seen within 30 days:\n  PSDNO-FSA-1: certificate "
+        ),
+        "{text}"
+    );
+    let serial = hex::encode(lost.parse().unwrap().raw_serial());
+    let serial = serial.to_ascii_uppercase();
+    assert!(text.contains(serial.trim_start_matches("00")), "{text}");
+    assert!(text.contains("CN=Goes"), "{text}");
+    assert!(text.contains("last seen 2026-07-01: NO "), "{text}");
+    assert!(text.contains("for seals: Withdrawn\n"), "{text}");
+    assert!(text.contains("\n  PSDNO-FSA-4: certificate "), "{text}");
+    assert!(text.contains("for websites: Web\n"), "{text}");
+    let counts = "certificates judged: 4; 2 would lose trust, 1 are trusted, 1 are trusted by neither bundle, 0 have ended";
+    assert!(text.contains(counts), "{text}");
+    assert!(text.contains("no certificate: 1"), "{text}");
+
+    // The rest of the page is about the same two bundles.
+    let shown = Shown::open(&place.bundles).unwrap();
+    let page = shown.lines(NOW).join("\n");
+    let name = current.display().to_string();
+    assert!(
+        page.contains(&format!("\nnot in use: current leads to {name}\n")),
+        "{page}"
+    );
+    assert!(
+        page.contains(&format!("\nchanges since {name}:\n  - NO ")),
+        "{page}"
+    );
+    let withdrawn = format!(
+        "services that are granted no more, or under another name, since {name}:\n  NO Web (Provider of NO), for websites\n  NO Withdrawn (Provider of NO), for seals"
+    );
+    assert!(page.contains(&withdrawn), "{page}");
+    // The bundle in use has none before it.
+    let shown = Shown::open(&place.bundles.join(CURRENT)).unwrap();
+    assert!(shown.before.is_none() && shown.in_use.is_none());
+
+    // Once it is in use, it is compared with the one before.
+    write(&place.bundles, vec![kept()], 2, false);
+    let text = place.losses(std::slice::from_ref(&one), &[]);
+    assert!(text.contains("of 4 seen within 30 days:\n  none"), "{text}");
+    assert!(text.contains("3 are trusted by neither bundle"), "{text}");
+}
+
+//= CRT-13 accepted
+#[test]
+fn intermediates_and_ends() {
+    let root = ca("Root");
+    let below = CaSpec {
+        common_name: "Below".into(),
+        ..CaSpec::default()
+    };
+    let below = root.issue_ca(&below).unwrap();
+    let place = Place::new();
+    let services = vec![
+        service("A root", &root, &["ForeSeals"]),
+        service("Another", &ca("Another"), &["ForeSeals"]),
+    ];
+    write(&place.bundles, services.clone(), 0, false);
+    write(&place.bundles, services[1..].to_vec(), 1, false);
+    let ended = LeafSpec {
+        not_after: LeafSpec::default().not_before + time::Duration::days(1),
+        ..LeafSpec::default()
+    };
+    let ended = Certificate::from_der(root.issue(&ended).unwrap().der).unwrap();
+    let lines = [
+        line("PSDNO-FSA-1", "2026-07-01", &leaf(&below), &[below.der()]),
+        line("PSDNO-FSA-2", "2026-07-01", &leaf(&below), &[]),
+        line("PSDNO-FSA-3", "2026-07-01", &ended, &[]),
+    ];
+    let seen = place.seen("seen", &lines.concat());
+    let text = place.losses(std::slice::from_ref(&seen), &[]);
+    let counts =
+        "3; 1 would lose trust, 0 are trusted, 1 are trusted by neither bundle, 1 have ended";
+    assert!(text.contains(counts), "{text}");
+    assert!(text.contains("  PSDNO-FSA-1: "), "{text}");
+    let at_hand = Certificate::from_der(below.der().to_vec()).unwrap();
+    let text = place.losses(&[seen], &[at_hand]);
+    assert!(text.contains("  PSDNO-FSA-2: "), "{text}");
+    assert!(text.contains("3; 2 would lose trust"), "{text}");
+}
+
+//= CRT-13 refused
+#[test]
+fn what_cannot_be_read_is_named() {
+    let place = Place::new();
+    let one = ca("One");
+    let services = vec![service("One", &one, &["ForeSeals"])];
+    write(&place.bundles, services, 0, false);
+    let missing = place.folder.path().join("none");
+    let fault = SeenCertificates::read(&[missing]).unwrap_err().to_string();
+    assert!(fault.contains("none: it cannot be read"), "{fault}");
+    // An anchor that is not the one that was imported.
+    let shown = Shown::open(&place.bundles).unwrap();
+    let file = &shown.bundle.anchors[0].file;
+    fs::write(shown.folder.join("seals").join(file), ca("Other").pem()).unwrap();
+    let seen = SeenCertificates::default();
+    let fault = shown.losses(&seen, &[], NOW).unwrap_err().to_string();
+    assert!(
+        fault.contains("is not the certificate that bundle.yaml lists"),
+        "{fault}"
+    );
+}

@@ -1,0 +1,127 @@
+//! The thread that reads the file at start, and writes it: at most once a minute, and at the stop, if the certificates have changed.
+//!
+//! If the disk hangs, only this thread hangs. Processes that share a folder share the file: each adds what the others have written.
+
+use super::{
+    file,
+    record::{SeenRecord, day_of},
+    shared::SeenCertificates,
+};
+use crate::clock::Clock;
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+/// The shortest time between two writes.
+const BETWEEN_WRITES: Duration = Duration::from_secs(60);
+
+/// The longest wait for the last write: only a disk that takes nothing makes it as long.
+pub const LAST_WITHIN: Duration = Duration::from_secs(1);
+
+/// Keeps certificates in a file. Dropping it writes them a last time.
+#[derive(Debug)]
+pub struct SeenKeeper(Arc<SeenCertificates>);
+
+impl SeenKeeper {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// The system refuses a thread.
+    pub fn start(seen: Arc<SeenCertificates>, path: PathBuf, clock: Clock) -> io::Result<Self> {
+        let of_thread = Arc::clone(&seen);
+        std::thread::Builder::new()
+            .name("seen-certificates".into())
+            .spawn(move || {
+                let mut file = KeptFile::new(path);
+                file.restore(&of_thread);
+                work(&of_thread, &mut file, &clock);
+                of_thread.mark_stopped();
+            })?;
+        Ok(Self(seen))
+    }
+}
+
+impl Drop for SeenKeeper {
+    fn drop(&mut self) {
+        if !self.0.stop(LAST_WITHIN) {
+            tracing::warn!("the disk is too slow to keep the certificates that were seen");
+        }
+    }
+}
+
+fn work(seen: &SeenCertificates, file: &mut KeptFile, clock: &Clock) {
+    loop {
+        let (changed, is_last) = seen.wait_for_change();
+        if let Some(record) = changed {
+            let today = day_of(clock.now());
+            seen.forget(today);
+            if !file.write(record, today) {
+                seen.mark_changed();
+            }
+        }
+        if is_last {
+            return;
+        }
+        seen.pause(BETWEEN_WRITES);
+    }
+}
+
+/// The file. A fault is logged once, until a write succeeds.
+#[derive(Debug)]
+pub(super) struct KeptFile {
+    path: PathBuf,
+    is_faulty: bool,
+}
+
+impl KeptFile {
+    pub(super) const fn new(path: PathBuf) -> Self {
+        Self {
+            path,
+            is_faulty: false,
+        }
+    }
+
+    /// Reads the file at start.
+    pub(super) fn restore(&self, seen: &SeenCertificates) {
+        match file::read(&self.path) {
+            Ok(found) => {
+                if found.damaged > 0 {
+                    let (path, lines) = (self.shown(), found.damaged);
+                    tracing::warn!(%path, lines, "lines of the certificates that were seen cannot be read and are left out");
+                }
+                seen.restore(found.certificates);
+            }
+            Err(error) => {
+                let path = self.shown();
+                tracing::warn!(%path, %error, "the certificates that were seen cannot be read; the file begins anew");
+            }
+        }
+    }
+
+    /// Writes a record, and what another process has written; returns whether that succeeded.
+    pub(super) fn write(&mut self, mut record: SeenRecord, today: u64) -> bool {
+        // A file that cannot be read was reported at the start, and is replaced.
+        for others in file::read(&self.path).unwrap_or_default().certificates {
+            record.add(others);
+        }
+        record.forget(today);
+        match file::write(&self.path, &record) {
+            Ok(()) => self.is_faulty = false,
+            Err(error) => {
+                if !std::mem::replace(&mut self.is_faulty, true) {
+                    let path = self.shown();
+                    tracing::warn!(%path, %error, "the certificates that were seen cannot be written; portvakt-lists does not learn who would lose trust");
+                }
+                return false;
+            }
+        }
+        true
+    }
+
+    fn shown(&self) -> std::path::Display<'_> {
+        Path::display(&self.path)
+    }
+}

@@ -1,0 +1,155 @@
+//! The certificates in memory, and their bounds.
+
+use crate::{clock::Timestamp, interface::TppId, trust::decode::PresentedCertificates};
+use sha2::{Digest as _, Sha256};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+/// The most certificates: a country has a few hundred TPPs with some certificates each.
+const MOST: usize = 10_000;
+
+/// The most certificates of one TPP, so that one that has a certificate for each of its servers displaces no other TPP.
+const MOST_OF_TPP: usize = 100;
+
+/// The most bytes of all certificates, with those that came with them: 3 KiB for each.
+const MOST_BYTES: usize = 32 * 1024 * 1024;
+
+/// A certificate is forgotten when no request was signed by it for more days than these.
+const KEPT_DAYS: u64 = 30;
+
+/// A certificate, and when a request was signed by it last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SeenCertificate {
+    /// The TPP that it identifies.
+    pub(super) tpp: TppId,
+    /// The last day, counted from 1970-01-01 in UTC.
+    pub(super) day: u64,
+    /// The certificate, and the pool that the TPP sent with it.
+    pub(super) certificates: Arc<PresentedCertificates>,
+}
+
+/// The SHA-256 of a certificate's DER.
+type Fingerprint = [u8; 32];
+
+/// The bounded set of certificates. The bounds drop those whose last day is the oldest.
+#[derive(Clone, Debug)]
+pub(super) struct SeenRecord {
+    by_tpp: BTreeMap<TppId, BTreeMap<Fingerprint, SeenCertificate>>,
+    count: usize,
+    bytes: usize,
+    bounds: Bounds,
+}
+
+/// The bounds of a [`SeenRecord`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    pub(super) certificates: usize,
+    pub(super) of_tpp: usize,
+    pub(super) bytes: usize,
+}
+
+impl Default for SeenRecord {
+    fn default() -> Self {
+        Self::within(Bounds {
+            certificates: MOST,
+            of_tpp: MOST_OF_TPP,
+            bytes: MOST_BYTES,
+        })
+    }
+}
+
+impl SeenRecord {
+    /// An empty record with these bounds.
+    pub(super) const fn within(bounds: Bounds) -> Self {
+        Self {
+            by_tpp: BTreeMap::new(),
+            count: 0,
+            bytes: 0,
+            bounds,
+        }
+    }
+
+    /// Adds a certificate, or its later day; returns whether that changed anything.
+    pub(super) fn add(&mut self, seen: SeenCertificate) -> bool {
+        let fingerprint: Fingerprint = Sha256::digest(&seen.certificates.leaf).into();
+        let tpp = seen.tpp.clone();
+        let of_tpp = self.by_tpp.entry(tpp.clone()).or_default();
+        if let Some(known) = of_tpp.get_mut(&fingerprint) {
+            let is_later = known.day < seen.day;
+            known.day = known.day.max(seen.day);
+            return is_later;
+        }
+        self.count = self.count.saturating_add(1);
+        self.bytes = self.bytes.saturating_add(size(&seen));
+        of_tpp.insert(fingerprint, seen);
+        if of_tpp.len() > self.bounds.of_tpp {
+            let oldest = of_tpp.iter().min_by_key(|(_, seen)| seen.day);
+            if let Some(oldest) = oldest.map(|(fingerprint, _)| *fingerprint) {
+                self.remove(&tpp, &oldest);
+            }
+        }
+        while self.count > self.bounds.certificates || self.bytes > self.bounds.bytes {
+            let all = self.by_tpp.iter();
+            let all = all.flat_map(|(tpp, of_tpp)| of_tpp.iter().map(move |it| (tpp, it)));
+            let oldest = all.min_by_key(|(_, (_, seen))| seen.day);
+            let oldest = oldest.map(|(tpp, (fingerprint, _))| (tpp.clone(), *fingerprint));
+            let Some((tpp, fingerprint)) = oldest else {
+                break;
+            };
+            self.remove(&tpp, &fingerprint);
+        }
+        true
+    }
+
+    /// Removes certificates that were not seen within 30 days of a day. A day that lies ahead by more counts too: the clock was wrong.
+    pub(super) fn forget(&mut self, today: u64) {
+        for of_tpp in self.by_tpp.values_mut() {
+            of_tpp.retain(|_, seen| is_recent(seen, today));
+        }
+        self.by_tpp.retain(|_, of_tpp| !of_tpp.is_empty());
+        self.count = self.all().count();
+        self.bytes = self.all().map(size).fold(0, usize::saturating_add);
+    }
+
+    /// Each certificate, by TPP.
+    pub(super) fn all(&self) -> impl Iterator<Item = &SeenCertificate> {
+        self.by_tpp.values().flat_map(BTreeMap::values)
+    }
+
+    /// The TPPs whose certificates were seen within 30 days.
+    pub(super) fn tpps(&self, today: u64) -> BTreeSet<TppId> {
+        let recent = self.all().filter(|seen| is_recent(seen, today));
+        recent.map(|seen| seen.tpp.clone()).collect()
+    }
+
+    fn remove(&mut self, tpp: &TppId, fingerprint: &Fingerprint) {
+        let Some(of_tpp) = self.by_tpp.get_mut(tpp) else {
+            return;
+        };
+        if let Some(removed) = of_tpp.remove(fingerprint) {
+            self.count = self.count.saturating_sub(1);
+            self.bytes = self.bytes.saturating_sub(size(&removed));
+        }
+        if of_tpp.is_empty() {
+            self.by_tpp.remove(tpp);
+        }
+    }
+}
+
+/// The day of a time in UTC, counted from 1970-01-01.
+pub(super) const fn day_of(at: Timestamp) -> u64 {
+    at.unix() / 86_400
+}
+
+const fn is_recent(seen: &SeenCertificate, today: u64) -> bool {
+    seen.day.abs_diff(today) <= KEPT_DAYS
+}
+
+/// The bytes of a certificate and of those that came with it.
+fn size(seen: &SeenCertificate) -> usize {
+    let PresentedCertificates { leaf, pool } = &*seen.certificates;
+    let pool = pool.iter().map(Vec::len);
+    pool.fold(leaf.len(), usize::saturating_add)
+}
