@@ -31,9 +31,10 @@ use std::{
     io::Read,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
-pub use document::NextUpdate;
+pub use document::{GrantedService, GrantedServices, NextUpdate};
 
 /// The file that describes a bundle.
 const DOCUMENT: &str = "bundle.yaml";
@@ -62,6 +63,8 @@ pub struct TrustBundle {
     pub imported: Timestamp,
     /// When the first of its lists is to be replaced; `None` if all of them are closed.
     pub next_update: Option<NextUpdate>,
+    /// The services of its anchors, for people: no request is judged by them.
+    pub services: Arc<GrantedServices>,
 }
 
 /// A bundle with its anchors.
@@ -97,6 +100,7 @@ pub(super) fn read(value: &Value<'_>, base: &Path) -> Option<ReadBundle> {
         made,
         as_of,
         next_update,
+        services,
         ..
     } = document;
     if as_of != made {
@@ -109,6 +113,7 @@ pub(super) fn read(value: &Value<'_>, base: &Path) -> Option<ReadBundle> {
         path,
         imported: made,
         next_update,
+        services: Arc::new(services),
     };
     warn_of_next_update(value, &bundle);
     Some(ReadBundle {
