@@ -24,7 +24,7 @@ test: needs-tests ## Run every test: unit tests, integration tests, examples in 
 bounds: needs-tests ## Run the tests that assert an upper bound on a time, alone: leave the machine to them
 	@.ci/test.sh bounds
 
-test-systems: needs-systems ## Run the tests that need other programs or more than seconds (Go, Java, Node, nginx, Chromium, Prometheus, testssl.sh, sslyze)
+test-systems: needs-systems ## Run the tests that need other programs or more than seconds (Go, Java, Node, nginx, Chromium, Prometheus, testssl.sh, sslyze, pkilint)
 	@.ci/test.sh systems
 
 test-packages: needs-systems needs-test-packages ## Install and run what `make package` builds: a Debian of its own, images, manifests (root; .ci/run does not)

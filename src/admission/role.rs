@@ -45,7 +45,7 @@ pub(super) fn judge(tpp: &Tpp, operation: &Operation) -> Result<Entitled, Refusa
 }
 
 /// Whether these roles suffice for an operation.
-pub(super) const fn suffices(roles: Roles, needed: Role) -> bool {
+pub(crate) const fn suffices(roles: Roles, needed: Role) -> bool {
     match needed {
         Role::AccountInformation => roles.account_information(),
         Role::PaymentInitiation => roles.payment_initiation(),

@@ -71,7 +71,7 @@ pub use amount::duration;
 pub use answer_sizes::AnswerSizes;
 pub use audit::AuditSettings;
 pub use authority::{Authority, Host};
-pub use bundle::{NextUpdate, TrustBundle};
+pub use bundle::{GrantedService, GrantedServices, NextUpdate, TrustBundle};
 pub use control::{ClientCa, ControlAccess, ControlAddress, ControlTls};
 pub use control_clients::{ClientRoles, ControlRole};
 pub use document::Document;

@@ -44,6 +44,7 @@ fn bundle(at: Timestamp) -> TrustBundle {
         path: "current".into(),
         imported: at,
         next_update: Some(NextUpdate { at, territory }),
+        services: Default::default(),
     }
 }
 

@@ -38,6 +38,14 @@ impl CertificateCriteria {
         }
     }
 
+    /// The anchors of QWACs: their own, or those of seals (TLS-3).
+    pub(super) const fn anchors_of_clients(&self) -> &Anchors {
+        match &self.client_anchors {
+            Some(own) => own,
+            None => &self.anchors,
+        }
+    }
+
     /// The revocation sources of the members of a chain; `None` if revocation is not checked.
     pub(super) fn sources(
         &self,

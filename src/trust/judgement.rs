@@ -173,7 +173,7 @@ pub const fn qc_type(
 }
 
 /// TLS-3: QcType web.
-pub(crate) const fn web(statements: &QcStatements) -> Result<(), CertificateFault> {
+pub const fn web(statements: &QcStatements) -> Result<(), CertificateFault> {
     if statements.web {
         Ok(())
     } else {

@@ -161,9 +161,14 @@ impl Trust {
         VerifiedCertificates(self.cache.clone())
     }
 
-    /// The anchors, without the cache.
-    pub fn into_anchors(self) -> Anchors {
-        self.criteria.anchors
+    /// The anchors of the certificates that sign requests (CRT-2).
+    pub const fn anchors(&self) -> &Anchors {
+        &self.criteria.anchors
+    }
+
+    /// The anchors of QWACs (TLS-3).
+    pub const fn client_anchors(&self) -> &Anchors {
+        self.criteria.anchors_of_clients()
     }
 
     /// Looks up the certificate in a header value (CRT-1, CRT-12): in the connection's slot, then by the header value, then by the

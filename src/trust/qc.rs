@@ -13,6 +13,8 @@ pub const EXTENSION: &str = "1.3.6.1.5.5.7.1.3";
 
 /// 0.4.0.1862.1.1: the certificate is qualified.
 const QC_COMPLIANCE: &[u8] = &[4, 0, 0x8e, 0x46, 1, 1];
+/// 0.4.0.1862.1.4: the private key is in a qualified device.
+const QC_SSCD: &[u8] = &[4, 0, 0x8e, 0x46, 1, 4];
 /// 0.4.0.1862.1.6: the types of the certificate.
 const QC_TYPE: &[u8] = &[4, 0, 0x8e, 0x46, 1, 6];
 /// 0.4.0.19495.2: the PSD2 statement.
@@ -43,6 +45,8 @@ impl Default for CertificateTypes {
 pub struct QcStatements {
     /// QcCompliance is present.
     pub qualified: bool,
+    /// QcSSCD is present: the certificate says that its private key is in a qualified device. No rule judges it.
+    pub sscd: bool,
     /// QcType names eseal.
     pub eseal: bool,
     /// QcType names web.
@@ -95,6 +99,7 @@ fn read(extension: &[u8], tolerance: &mut Tolerance) -> Option<QcStatements> {
         let mut statement = take(&mut statements, tag::SEQUENCE)?;
         match take(&mut statement, tag::OBJECT_IDENTIFIER)? {
             QC_COMPLIANCE => found.qualified = true,
+            QC_SSCD => found.sscd = true,
             // Two statements of one kind are ambiguous: another reader may use the other one.
             QC_TYPE if typed => return None,
             PSD2 if found.psd2.is_some() => return None,
@@ -260,9 +265,18 @@ mod tests {
         ))
         .unwrap();
         assert!(statements.qualified && statements.eseal && !statements.web);
+        assert!(!statements.sscd);
         let psd2 = statements.psd2.unwrap();
         assert_eq!(psd2.nca_id, "NO-FSA");
         assert_eq!(psd2.roles.to_string(), "PSP_AI");
+    }
+
+    #[test]
+    fn the_key_is_in_a_device() {
+        let device = tlv(tag::SEQUENCE, &tlv(tag::OBJECT_IDENTIFIER, QC_SSCD));
+        let all = tlv(tag::SEQUENCE, &[eseal(), device].concat());
+        let read = QcStatements::parse(&all).unwrap();
+        assert!(read.sscd && read.qualified && read.eseal, "{read:?}");
     }
 
     /// Reads the extension by a tolerant policy: the tolerated faults and the roles, or `None` if the extension is refused.

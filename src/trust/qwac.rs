@@ -5,7 +5,7 @@
 //! that TLS accepts and that passes OpenSSL's security level, because no request signature is verified with it.
 
 use super::{
-    Anchors, CertificateFault, Validity, claimed,
+    CertificateFault, Validity, claimed,
     criteria::CertificateCriteria,
     decode::MAX_CERTIFICATES,
     digests::{Digest, Digests, sha256},
@@ -78,10 +78,7 @@ impl Qwac {
         judgement::ends(rest)?;
         judgement::algorithms_agree(&certificate)?;
         judgement::is_no_ca(&certificate)?;
-        let anchors: &Anchors = criteria
-            .client_anchors
-            .as_ref()
-            .unwrap_or(&criteria.anchors);
+        let anchors = criteria.anchors_of_clients();
         let members = anchors.members(&shown.leaf, &shown.pool, now)?;
         let validity = path::validity(&members)?;
         judgement::validity(&validity, now)?;

@@ -43,6 +43,14 @@ impl Roles {
         Self(self.0 & !other.0)
     }
 
+    /// Each of the roles alone, in the order of the standard.
+    pub fn each(self) -> impl Iterator<Item = Self> {
+        let numbers = Self::NAMES.iter().map(|(number, _)| *number);
+        numbers
+            .map(move |number| Self::default().with(number).and(self))
+            .filter(|role| !role.is_empty())
+    }
+
     /// The roles in both.
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
@@ -81,6 +89,8 @@ mod tests {
             Roles::default().with(6).with(5).to_string(),
             "PSP_CB,PSP_PA"
         );
+        let each: Vec<_> = roles.each().map(|role| role.to_string()).collect();
+        assert_eq!(each, ["PSP_PI", "PSP_AI"]);
         assert!(Roles::default().with(0).with(7).is_empty());
         let all = Roles::NAMES.iter().map(|(number, _)| *number);
         assert_eq!(all.fold(Roles::default(), Roles::with), Roles::ALL);

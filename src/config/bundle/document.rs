@@ -1,7 +1,9 @@
-//! `bundle.yaml`, as the gateway reads it: which certificates a bundle holds, and when its lists are to be replaced.
+//! `bundle.yaml`, as the gateway reads it: which certificates a bundle holds, of which services they are, and when its lists are to be
+//! replaced.
 //!
 //! Invariants: the schema is closed, so that a bundle with a meaning that this gateway does not know is refused; time and memory are
-//! bounded. Deliberately not here: where each anchor comes from, which is for people and for the next import (`portvakt-lists`).
+//! bounded. No request is judged by a service, which `portvakt cert` shows. Deliberately not here: the qualifications of services, which
+//! are for people and for the next import (`portvakt-lists`).
 
 use crate::clock::Timestamp;
 use serde::{Deserialize, Deserializer, de::Error as _, de::IgnoredAny};
@@ -33,6 +35,28 @@ pub(super) struct BundleDocument {
     pub(super) seals: Listed,
     /// The same of the anchors for web sites.
     pub(super) websites: Listed,
+    /// The services of each anchor.
+    pub(super) services: GrantedServices,
+}
+
+/// The services of anchors, by the SHA-256 of the anchor's certificate in hexadecimal digits.
+pub type GrantedServices = BTreeMap<String, Vec<GrantedService>>;
+
+/// A service of a trusted list that is granted, and that an anchor identifies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GrantedService {
+    /// The country of the list.
+    pub territory: String,
+    /// The provider (TSP).
+    pub provider: String,
+    /// The service.
+    pub service: String,
+    /// Since when it is granted.
+    pub granted_since: Timestamp,
+    /// Whether it issues qualified certificates for seals.
+    pub seals: bool,
+    /// Whether it issues qualified certificates for web sites.
+    pub websites: bool,
 }
 
 /// The SHA-256 of certificates, by the names of their files.
@@ -105,11 +129,37 @@ struct Anchor {
     file: String,
     #[serde(rename = "for")]
     uses: Vec<Use>,
-    #[serde(rename = "services")]
-    _services: IgnoredAny,
+    services: Vec<Service>,
 }
 
-#[derive(Clone, Copy, Deserialize)]
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Service {
+    territory: String,
+    provider: String,
+    service: String,
+    #[serde(deserialize_with = "moment")]
+    granted_since: Timestamp,
+    #[serde(rename = "for")]
+    uses: Vec<Use>,
+    #[serde(default, rename = "qualifications")]
+    _qualifications: IgnoredAny,
+}
+
+impl From<Service> for GrantedService {
+    fn from(written: Service) -> Self {
+        Self {
+            seals: written.uses.contains(&Use::Seals),
+            websites: written.uses.contains(&Use::Websites),
+            territory: written.territory,
+            provider: written.provider,
+            service: written.service,
+            granted_since: written.granted_since,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Use {
     Seals,
@@ -163,8 +213,13 @@ impl BundleDocument {
         });
         let next_update = next.min();
         let (mut seals, mut websites) = (Listed::new(), Listed::new());
+        let mut granted = GrantedServices::new();
         for Anchor {
-            sha256, file, uses, ..
+            sha256,
+            file,
+            uses,
+            services,
+            ..
         } in written.anchors
         {
             for of in uses {
@@ -176,6 +231,8 @@ impl BundleDocument {
                     return Err(format!("it lists {file:?} twice"));
                 }
             }
+            let services = services.into_iter().map(GrantedService::from);
+            granted.entry(sha256).or_default().extend(services);
         }
         Ok(Self {
             made: written.made,
@@ -183,6 +240,7 @@ impl BundleDocument {
             next_update,
             seals,
             websites,
+            services: granted,
         })
     }
 }

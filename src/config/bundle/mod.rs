@@ -31,10 +31,11 @@ use std::{
     fs,
     io::ErrorKind,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-pub use document::NextUpdate;
+pub use document::{GrantedService, GrantedServices, NextUpdate};
 
 /// The link to the bundle in use, in the folder of all.
 const CURRENT: &str = "current";
@@ -63,6 +64,8 @@ pub struct TrustBundle {
     pub imported: Timestamp,
     /// When the first of its lists is to be replaced; `None` if all of them are closed.
     pub next_update: Option<NextUpdate>,
+    /// The services of its anchors, for people: no request is judged by them.
+    pub services: Arc<GrantedServices>,
 }
 
 /// A bundle with its anchors.
@@ -99,6 +102,7 @@ pub(super) fn read(value: &Value<'_>, base: &Path) -> Option<ReadBundle> {
         made,
         as_of,
         next_update,
+        services,
         ..
     } = document;
     if as_of != made {
@@ -114,6 +118,7 @@ pub(super) fn read(value: &Value<'_>, base: &Path) -> Option<ReadBundle> {
         path,
         imported: made,
         next_update,
+        services: Arc::new(services),
     };
     warn_of_age(value, made);
     warn_of_next_update(value, &bundle);

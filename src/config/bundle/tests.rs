@@ -1,6 +1,6 @@
 //! What a `bundle.yaml` may say; whole bundles are in `settings_tests::bundle`.
 
-use super::document::{BundleDocument, NextUpdate};
+use super::document::{BundleDocument, GrantedService, NextUpdate};
 use crate::clock::Timestamp;
 use proptest::prelude::*;
 
@@ -96,6 +96,16 @@ fn a_whole_document() {
     assert_eq!(names(&read.seals), ["NO-aa.pem", "NO-bb.pem"]);
     assert_eq!(names(&read.websites), ["NO-aa.pem"]);
     assert_eq!(read.seals["NO-bb.pem"], "bb");
+    let granted = GrantedService {
+        territory: "NO".to_owned(),
+        provider: "a provider".to_owned(),
+        service: "a service".to_owned(),
+        granted_since: Timestamp::from_unix(1_577_836_800),
+        seals: true,
+        websites: false,
+    };
+    assert_eq!(read.services["aa"], [granted]);
+    assert!(read.services["bb"].is_empty());
     let least = "format: 1\nmade: 2026-07-16T08:00:00Z\nas_of: 2026-07-15T08:00:00Z\n\
         list_of_lists: {territory: EU, operator: o, version: 6, sequence: 1, issued: x, sha256: x, signer: x, signer_sha256: x}\n";
     let read = BundleDocument::read(least).unwrap();
@@ -111,6 +121,13 @@ fn what_no_document_says() {
         ("pivots:", "pivot:", "pivot"),
         ("  subject: CN=both\n", "", "subject"),
         ("for:\n  - seals\n  - websites", "for: [stamps]", "stamps"),
+        ("    service: a service\n", "", "service"),
+        (
+            "granted_since: 2020",
+            "granted_since: in 2020",
+            "expected a time in UTC",
+        ),
+        ("provider: a provider", "provider: a\n    owner: b", "owner"),
         (
             "made: 2026-07-16T08:00:00Z",
             "made: today",

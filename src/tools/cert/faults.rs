@@ -61,23 +61,28 @@ impl Findings {
             Ok(held) => return Some(held),
             Err(fault) => fault,
         };
-        let text = match &fault {
-            CertificateFault::Expired(at, _) => format!("it ended at {}", date(*at)),
-            CertificateFault::NotYetValid(at, _) => format!("it begins at {}", date(*at)),
-            other => other.to_string(),
-        };
         self.0.push(Finding {
             reason: fault.reason(),
             rule,
-            text,
+            text: text(&fault),
             clause,
         });
         None
     }
 }
 
-/// Collects every fault. A missing path to an anchor is a fault only if anchors are given, with the types of certificate that may sign.
-pub(super) fn all(
+/// The text of a fault, with times for people.
+pub(super) fn text(fault: &CertificateFault) -> String {
+    match fault {
+        CertificateFault::Expired(at, _) => format!("it ended at {}", date(*at)),
+        CertificateFault::NotYetValid(at, _) => format!("it begins at {}", date(*at)),
+        other => other.to_string(),
+    }
+}
+
+/// Collects every fault of a certificate that signs. A missing path to an anchor is a fault only if anchors are given, with the types of
+/// certificate that may sign.
+pub(super) fn of_signing(
     certificate: &X509Certificate<'_>,
     rest: &[u8],
     path: &CertificationPath,
@@ -85,29 +90,92 @@ pub(super) fn all(
     at: Timestamp,
 ) -> Vec<Finding> {
     let mut found = Findings::default();
-    certificate_itself(certificate, rest, &mut found);
+    form(certificate, rest, &mut found);
+    found.judge("SIG-4", "RFC 5280 §4.1.2.4", judgement::issuer(certificate));
+    found.judge(
+        "SIG-5",
+        "ETSI TS 119 312",
+        judgement::signing_key(certificate).map(drop),
+    );
+    end_entity(certificate, &mut found);
     if anchored.is_some() {
-        found.judge(
-            "CRT-2, CRT-9",
-            "RFC 5280 §6.1",
-            path.fault.clone().map_or(Ok(()), Err),
-        );
+        leads_to_anchor(path, &mut found);
     }
     validity(path, at, &mut found);
-    let statements = found.judge(
-        "CRT-3, CRT-4",
-        "RFC 3739 §3.2.6, ETSI EN 319 412-5, ETSI TS 119 495 §5.1",
-        judgement::statements(certificate),
-    );
+    let statements = statements(certificate, &mut found);
     if let Some(statements) = &statements {
-        qualified(statements, anchored.unwrap_or_default(), &mut found);
+        compliance(statements, &mut found);
+        found.judge(
+            "CRT-3",
+            "ETSI EN 319 412-5 §4.2.3",
+            judgement::qc_type(statements, anchored.unwrap_or_default()),
+        );
     }
     found.judge(
         "CRT-3",
         "RFC 5280 §4.2.1.3, ETSI EN 319 412-3",
         judgement::key_usage(certificate),
     );
+    psd2_identity(certificate, statements.as_ref(), &mut found);
+    found.0
+}
+
+/// Collects every fault of a QWAC for a TLS connection (TLS-3), by anchors that are given: neither its key nor its key usage is judged.
+pub(super) fn of_client(
+    certificate: &X509Certificate<'_>,
+    rest: &[u8],
+    path: &CertificationPath,
+    at: Timestamp,
+) -> Vec<Finding> {
+    let mut found = Findings::default();
+    form(certificate, rest, &mut found);
+    end_entity(certificate, &mut found);
+    leads_to_anchor(path, &mut found);
+    validity(path, at, &mut found);
+    let statements = statements(certificate, &mut found);
     if let Some(statements) = &statements {
+        compliance(statements, &mut found);
+        found.judge(
+            "TLS-3",
+            "ETSI EN 319 412-5 §4.2.3",
+            judgement::web(statements),
+        );
+    }
+    psd2_identity(certificate, statements.as_ref(), &mut found);
+    found.0
+}
+
+fn leads_to_anchor(path: &CertificationPath, found: &mut Findings) {
+    found.judge(
+        "CRT-2, CRT-9",
+        "RFC 5280 §6.1",
+        path.fault.clone().map_or(Ok(()), Err),
+    );
+}
+
+fn statements(certificate: &X509Certificate<'_>, found: &mut Findings) -> Option<QcStatements> {
+    found.judge(
+        "CRT-3, CRT-4",
+        "RFC 3739 §3.2.6, ETSI EN 319 412-5, ETSI TS 119 495 §5.1",
+        judgement::statements(certificate),
+    )
+}
+
+fn compliance(statements: &QcStatements, found: &mut Findings) {
+    found.judge(
+        "CRT-3",
+        "ETSI EN 319 412-5 §4.2.1",
+        judgement::qualified(statements),
+    );
+}
+
+/// The faults of the PSD2 statement and of organizationIdentifier.
+fn psd2_identity(
+    certificate: &X509Certificate<'_>,
+    statements: Option<&QcStatements>,
+    found: &mut Findings,
+) {
+    if let Some(statements) = statements {
         let psd2 = found.judge("CRT-4", "ETSI TS 119 495 §5.1", judgement::psd2(statements));
         if let Some(psd2) = psd2 {
             found.judge("CRT-4", "ETSI TS 119 495 §5.2.2", judgement::roles(psd2));
@@ -123,11 +191,10 @@ pub(super) fn all(
         "ETSI TS 119 495 §5.2.1, ETSI EN 319 412-1 §5.1.4",
         judgement::tpp_id(certificate),
     );
-    found.0
 }
 
-/// The faults of the certificate itself, apart from path and time.
-fn certificate_itself(certificate: &X509Certificate<'_>, rest: &[u8], found: &mut Findings) {
+/// The faults of the certificate's form.
+fn form(certificate: &X509Certificate<'_>, rest: &[u8], found: &mut Findings) {
     found.judge(
         "CRT-10",
         "RFC 5280 §4.1: one Certificate in DER, and nothing after it",
@@ -138,12 +205,10 @@ fn certificate_itself(certificate: &X509Certificate<'_>, rest: &[u8], found: &mu
         "RFC 5280 §4.1.1.2: both fields hold the same algorithm",
         judgement::algorithms_agree(certificate),
     );
-    found.judge("SIG-4", "RFC 5280 §4.1.2.4", judgement::issuer(certificate));
-    found.judge(
-        "SIG-5",
-        "ETSI TS 119 312",
-        judgement::signing_key(certificate).map(drop),
-    );
+}
+
+/// The faults that path validation finds in the certificate itself, without a path.
+fn end_entity(certificate: &X509Certificate<'_>, found: &mut Findings) {
     found.judge(
         "CRT-10",
         "RFC 5280 §4.2.1.9: cA is for certificates that issue others",
@@ -179,19 +244,6 @@ fn validity(path: &CertificationPath, at: Timestamp, found: &mut Findings) {
         };
         found.judge("CRT-2", clause, judgement::validity(&[*member], at));
     }
-}
-
-fn qualified(statements: &QcStatements, types: CertificateTypes, found: &mut Findings) {
-    found.judge(
-        "CRT-3",
-        "ETSI EN 319 412-5 §4.2.1",
-        judgement::qualified(statements),
-    );
-    found.judge(
-        "CRT-3",
-        "ETSI EN 319 412-5 §4.2.3",
-        judgement::qc_type(statements, types),
-    );
 }
 
 /// OpenSSL checks this along the whole chain; for the certificate itself, no chain is needed.

@@ -2,13 +2,22 @@
 //!
 //! Invariant: each check is the request path's own function (`trust::judgement`, `trust::chain`); the request path stops at the
 //! first fault, this command reports all. A fault names the violated clause of a standard if the clause is certain, and otherwise
-//! only the document. Deliberately not here: revocation and registers, which are not part of a certificate and only have a
+//! only the document. Whether the certificate passes is the request path's own decision, of which revocation is left out. Deliberately not here: revocation and registers, which are not part of a certificate and only have a
 //! current status, and private keys: a key in the same file is never read.
 
 // All faults, with the violated clauses.
 mod faults;
 // The content of the certificate.
 mod report;
+
+// The gateway that judges.
+mod judges;
+// Its decisions on both uses.
+mod passing;
+// Which service of a trusted list vouches for the issuer.
+mod vouched;
+// Key usages, and a QWAC without clientAuth.
+mod usage;
 
 use super::{
     input::{self, InputFault},
@@ -17,8 +26,9 @@ use super::{
 use crate::{
     clock::Timestamp,
     config::{self, ConfigFaults, Settings},
-    trust::{Anchors, CertificateFault, CertificateTypes, judgement},
+    trust::{Anchors, CertificateFault, Trust, judgement},
 };
+use judges::{Configured, Judges};
 use openssl::error::ErrorStack;
 use std::{
     io::{self, Write},
@@ -77,17 +87,9 @@ pub enum CertFault {
     Terminal(#[from] io::Error),
 }
 
-/// The anchors of a decision.
-pub(super) enum Judges {
-    /// Anchors, the types of certificate that may sign, and their origin.
-    By(Box<Anchors>, CertificateTypes, String),
-    /// No anchors: only the path is shown.
-    Nobody(Box<Anchors>),
-}
-
 /// Judges a certificate as of `--at`, or `now`, and writes the result to `out`.
 ///
-/// The exit code is success for a certificate without faults, 1 otherwise.
+/// The exit code is success for a certificate without faults as that of a signature, 1 otherwise.
 ///
 /// # Errors
 /// [`CertFault`], for which 2 is the exit code.
@@ -100,20 +102,37 @@ pub fn run(args: &CertArgs, now: Timestamp, out: &mut dyn Write) -> Result<ExitC
     let (presented, notes) = presented::read(&input::read(&args.file)?).map_err(unreadable)?;
     let (certificate, rest) = judgement::read(&presented.leaf).map_err(unreadable)?;
     let judges = judges(args)?;
-    let (anchors, types, whose) = match &judges {
-        Judges::By(anchors, types, whose) => (anchors, Some(*types), Some(whose.as_str())),
-        Judges::Nobody(anchors) => (anchors, None, None),
+    let path = |anchors: &Anchors| anchors.path(&presented.leaf, &presented.pool, at);
+    let signing = path(judges.trust.anchors()).map_err(unreadable)?;
+    let client = path(judges.trust.client_anchors()).map_err(unreadable)?;
+    let has_anchors = judges.anchors.is_some();
+    let types = has_anchors.then(|| judges.trust.types());
+    let mut faults = faults::of_signing(&certificate, rest, &signing, types, at);
+    let too_long = faults::too_long(&presented.leaf);
+    let refusal = |fault: CertificateFault| (fault.reason(), faults::text(&fault));
+    let signs = match &too_long {
+        Some(finding) => passing::refused(finding),
+        None => judges.signing(&presented, at).map_err(refusal),
     };
-    let path = anchors
-        .path(&presented.leaf, &presented.pool, at)
-        .map_err(unreadable)?;
-    let mut faults = faults::all(&certificate, rest, &path, types, at);
-    faults.extend(faults::too_long(&presented.leaf));
+    let connects = judges.client(&presented, at).map_err(refusal);
+    let connects = connects.map(|()| Vec::new());
+    faults.extend(too_long);
     for note in notes {
         writeln!(out, "note: {note}")?;
     }
-    report::write(&certificate, &path, whose, at, out)?;
-    report::write_faults(&faults, whose.is_some(), out)?;
+    let subject = report::Subject {
+        certificate: &certificate,
+        judges: &judges,
+        signing: &signing,
+        client: &client,
+        verdicts: has_anchors.then_some((&signs, &connects)),
+    };
+    report::write(&subject, at, out)?;
+    // A certificate for seals is none for TLS, which the decision says in one line.
+    let is_web = judgement::statements(&certificate).is_ok_and(|statements| statements.web);
+    let of_client =
+        (has_anchors && is_web).then(|| faults::of_client(&certificate, rest, &client, at));
+    report::write_faults(&faults, of_client.as_deref(), has_anchors, out)?;
     Ok(if faults.is_empty() {
         ExitCode::SUCCESS
     } else {
@@ -124,14 +143,23 @@ pub fn run(args: &CertArgs, now: Timestamp, out: &mut dyn Write) -> Result<ExitC
 fn judges(args: &CertArgs) -> Result<Judges, CertFault> {
     if let Some(path) = &args.config {
         let settings = Settings::load(path).map_err(CertFault::Config)?;
-        let whose = settings.reloadable.trust.shown_anchors();
-        let trust = settings.reloadable.snapshot.trust;
-        let types = trust.types();
-        return Ok(Judges::By(Box::new(trust.into_anchors()), types, whose));
+        let snapshot = settings.reloadable.snapshot;
+        return Ok(Judges {
+            trust: snapshot.trust.with_revocation(None),
+            anchors: Some(settings.reloadable.trust.shown_anchors()),
+            configured: Some(Configured {
+                bundle: settings.reloadable.trust.bundle,
+                client_auth: settings.fixed.listener.client_auth,
+                catalogue: snapshot.catalogue,
+            }),
+        });
     }
     let Some(folder) = &args.anchors else {
-        let anchors = Anchors::new(Vec::new(), Vec::new())?;
-        return Ok(Judges::Nobody(Box::new(anchors)));
+        return Ok(Judges {
+            trust: Trust::new(Anchors::new(Vec::new(), Vec::new())?),
+            anchors: None,
+            configured: None,
+        });
     };
     let read = |path: &Path| match config::certificates_in(path) {
         (found, faults) if faults.is_empty() => Ok(found),
@@ -139,9 +167,11 @@ fn judges(args: &CertArgs) -> Result<Judges, CertFault> {
     };
     let intermediates = args.intermediates.as_deref().map(read).transpose()?;
     let anchors = Anchors::new(read(folder)?, intermediates.unwrap_or_default())?;
-    let types = CertificateTypes::default();
-    let whose = folder.display().to_string();
-    Ok(Judges::By(Box::new(anchors), types, whose))
+    Ok(Judges {
+        trust: Trust::new(anchors),
+        anchors: Some(folder.display().to_string()),
+        configured: None,
+    })
 }
 
 #[cfg(all(test, feature = "sandbox"))]

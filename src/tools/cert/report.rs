@@ -1,16 +1,33 @@
 //! The content of a certificate, for people.
 
-use super::faults::Finding;
+use super::{
+    faults::Finding,
+    judges::Judges,
+    passing::{self, Verdict},
+    usage, vouched,
+};
 use crate::{
+    admission::role_suffices,
     clock::Timestamp,
     hex,
-    interface::headers::date,
+    interface::{
+        headers::date,
+        operations::{Operation, builtin},
+    },
     terminal::tame,
     tools::tpp::in_ascii,
-    trust::{Validity, judgement, name::Name, path::CertificationPath},
+    trust::{
+        Roles, Validity, judgement,
+        name::Name,
+        path::CertificationPath,
+        qc::{Psd2Statement, QcStatements},
+    },
 };
 use openssl::x509::X509;
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    sync::Arc,
+};
 use x509_parser::{
     certificate::X509Certificate, oid_registry::OidRegistry, public_key::PublicKey,
     x509::SubjectPublicKeyInfo,
@@ -18,44 +35,42 @@ use x509_parser::{
 
 const SECONDS_OF_A_DAY: u64 = 86_400;
 
-pub(super) fn write(
-    certificate: &X509Certificate<'_>,
-    path: &CertificationPath,
-    whose: Option<&str>,
-    at: Timestamp,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+/// A certificate, and what was found about it.
+pub(super) struct Subject<'a> {
+    pub(super) certificate: &'a X509Certificate<'a>,
+    pub(super) judges: &'a Judges,
+    /// The path by the anchors of certificates that sign.
+    pub(super) signing: &'a CertificationPath,
+    /// The path by the anchors of QWACs.
+    pub(super) client: &'a CertificationPath,
+    /// The decisions on both uses; `None` without anchors.
+    pub(super) verdicts: Option<(&'a Verdict, &'a Verdict)>,
+}
+
+pub(super) fn write(subject: &Subject<'_>, at: Timestamp, out: &mut dyn Write) -> io::Result<()> {
+    let Subject {
+        certificate,
+        judges,
+        signing,
+        ..
+    } = *subject;
     let mut row = |name: &str, value: &str| writeln!(out, "{name:<16}{}", tame(value));
     row("identifier", &identifier(certificate))?;
     row("name", &judgement::tpp_name(certificate))?;
-    match judgement::statements(certificate) {
+    let statements = judgement::statements(certificate);
+    match &statements {
         Ok(statements) => {
-            let says = |held: bool, text| if held { text } else { "no" };
-            row("QcCompliance", says(statements.qualified, "yes"))?;
-            let kinds = [(statements.eseal, "eseal"), (statements.web, "web")];
-            let kinds: Vec<_> = kinds
-                .iter()
-                .filter(|(held, _)| *held)
-                .map(|(_, name)| *name)
-                .collect();
-            row(
-                "QcType",
-                &or_none(&kinds.join(", "), "neither eseal nor web"),
-            )?;
-            if let Some(psd2) = &statements.psd2 {
-                row("roles", &or_none(&psd2.roles.to_string(), "none"))?;
-                row("authority", &format!("{} ({})", psd2.nca_id, psd2.nca_name))?;
-            } else {
-                row("roles", "no PSD2 statement")?;
+            for (name, text) in statement_rows(statements, subject) {
+                row(&name, &text)?;
             }
         }
         Err(fault) => row("QcStatements", &fault.to_string())?,
     }
-    if let Some(own) = path
+    let own = signing
         .validity()
         .ok()
-        .and_then(|validity| validity.first().copied())
-    {
+        .and_then(|validity| validity.first().copied());
+    if let Some(own) = own {
         row("valid", &validity(own, at))?;
     }
     let serial = judgement::serial_hex(certificate.raw_serial());
@@ -68,29 +83,116 @@ pub(super) fn write(
         }
     }
     row("key", &key(certificate.public_key()))?;
-    row("key usage", &usage(certificate))?;
+    row("key usage", &usage::key_usage(certificate))?;
+    let is_web = statements.is_ok_and(|statements| statements.web);
+    let issued = own.map(|own| own.not_before);
+    let extended = usage::extended(certificate, is_web, issued);
+    for (line, text) in extended.iter().enumerate() {
+        row(if line == 0 { "extended usage" } else { "" }, text)?;
+    }
     row("signed with", &algorithm(certificate))?;
-    chain(path, whose, out)
+    chain(signing, judges.anchors.as_deref(), out)?;
+    for (name, text) in passing::rows(judges, subject.verdicts) {
+        writeln!(out, "{name:<16}{}", tame(&text))?;
+    }
+    Ok(())
 }
 
+/// The rows about QcStatements: what the certificate claims, who vouches for it, and what its roles permit.
+fn statement_rows(statements: &QcStatements, subject: &Subject<'_>) -> Vec<(String, String)> {
+    let says = |held: bool| if held { "yes" } else { "no" };
+    let kinds = [(statements.eseal, "eseal"), (statements.web, "web")];
+    let kinds = kinds.iter().filter(|(held, _)| *held);
+    let kinds: Vec<_> = kinds.map(|(_, name)| *name).collect();
+    let kinds = or_none(&kinds.join(", "), "neither eseal nor web");
+    let mut rows = vec![
+        ("QcCompliance", says(statements.qualified).to_owned()),
+        ("QcType", kinds),
+        ("QcSSCD", says(statements.sscd).to_owned()),
+    ];
+    let Subject {
+        judges,
+        signing,
+        client,
+        ..
+    } = *subject;
+    rows.extend(vouched::rows(statements, judges, signing, client));
+    let owned = |(name, text): (&str, String)| (name.to_owned(), text);
+    let mut rows: Vec<_> = rows.into_iter().map(owned).collect();
+    match &statements.psd2 {
+        Some(psd2) => rows.extend(psd2_rows(psd2, judges)),
+        None => rows.push(("roles".to_owned(), "no PSD2 statement".to_owned())),
+    }
+    rows
+}
+
+fn psd2_rows(psd2: &Psd2Statement, judges: &Judges) -> Vec<(String, String)> {
+    let own = builtin();
+    let operations: Vec<&Operation> = match &judges.configured {
+        Some(configured) => {
+            let operations = configured.catalogue.operations().iter();
+            operations.map(Arc::as_ref).collect()
+        }
+        None => own.iter().collect(),
+    };
+    let roles = or_none(&psd2.roles.to_string(), "none");
+    let mut rows = vec![("roles".to_owned(), roles)];
+    for role in psd2.roles.each() {
+        let name = role.to_string();
+        let meaning = match name.as_str() {
+            "PSP_AS" => "account servicing; ",
+            "PSP_PI" => "payment initiation; ",
+            "PSP_AI" => "account information; ",
+            "PSP_IC" => "issuing of card-based payment instruments; ",
+            _ => "",
+        };
+        let text = format!("{meaning}permits {}", permitted(role, &operations));
+        rows.push((format!("  {name}"), text));
+    }
+    let authority = format!("{} ({})", psd2.nca_id, psd2.nca_name);
+    rows.push(("authority".to_owned(), authority));
+    rows
+}
+
+/// The groups of the operations that a role suffices for (CRT-5).
+fn permitted(role: Roles, operations: &[&Operation]) -> String {
+    let mut groups: Vec<&str> = Vec::new();
+    for operation in operations {
+        if role_suffices(role, operation.role) && !groups.contains(&operation.group.as_str()) {
+            groups.push(&operation.group);
+        }
+    }
+    or_none(&groups.join(", "), "no operation")
+}
+
+/// Writes the faults of both uses; `client` is `None` where the certificate is judged as that of a signature only.
 pub(super) fn write_faults(
-    faults: &[Finding],
+    signing: &[Finding],
+    client: Option<&[Finding]>,
     has_anchors: bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
+    write_list("", signing, out)?;
+    if let Some(client) = client {
+        write_list(" for mutual TLS", client, out)?;
+    }
+    let chain = if has_anchors { "" } else { "the chain, " };
+    writeln!(out, "not judged: {chain}revocation, registers")
+}
+
+fn write_list(of_use: &str, faults: &[Finding], out: &mut dyn Write) -> io::Result<()> {
     if faults.is_empty() {
-        writeln!(out, "\nno fault")?;
+        writeln!(out, "\nno fault{of_use}")?;
     } else {
         let plural = if faults.len() == 1 { "" } else { "s" };
-        writeln!(out, "\n{} fault{plural}:", faults.len())?;
+        writeln!(out, "\n{} fault{plural}{of_use}:", faults.len())?;
     }
     for fault in faults {
         writeln!(out, "  {} ({})", fault.reason.slug(), fault.rule)?;
         writeln!(out, "    {}", tame(&fault.text))?;
         writeln!(out, "    {}", fault.clause)?;
     }
-    let chain = if has_anchors { "" } else { "the chain, " };
-    writeln!(out, "not judged: {chain}revocation, registers")
+    Ok(())
 }
 
 /// The path, from the certificate upwards.
@@ -160,27 +262,6 @@ fn bits(number: &[u8]) -> usize {
     let spare = number.first().map_or(0, |byte| byte.leading_zeros());
     let bits = number.len().saturating_mul(8);
     bits.saturating_sub(usize::try_from(spare).unwrap_or_default())
-}
-
-fn usage(certificate: &X509Certificate<'_>) -> String {
-    let Ok(Some(extension)) = certificate.key_usage() else {
-        return "none".to_owned();
-    };
-    let usage = extension.value;
-    let named = [
-        (usage.digital_signature(), "digitalSignature"),
-        (usage.non_repudiation(), "nonRepudiation"),
-        (usage.key_encipherment(), "keyEncipherment"),
-        (usage.data_encipherment(), "dataEncipherment"),
-        (usage.key_agreement(), "keyAgreement"),
-        (usage.key_cert_sign(), "keyCertSign"),
-        (usage.crl_sign(), "cRLSign"),
-    ];
-    let held = named.iter().filter(|(held, _)| *held);
-    or_none(
-        &held.map(|(_, name)| *name).collect::<Vec<_>>().join(", "),
-        "none",
-    )
 }
 
 fn algorithm(certificate: &X509Certificate<'_>) -> String {

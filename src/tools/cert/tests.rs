@@ -8,10 +8,15 @@
 )]
 
 use super::{CertArgs, CertFault, run};
-use crate::clock::Timestamp;
+use crate::{clock::Timestamp, hex};
 use clap::Parser;
-use portvakt_development_pki::{Ca, CaSpec, Extension, Key, KeyUsagePurpose, LeafSpec, QcType};
-use std::{fs, process::ExitCode, sync::LazyLock};
+use portvakt_development_pki::{
+    Ca, CaSpec, ExtendedKeyUsagePurpose, Extension, Key, KeyUsagePurpose, LeafSpec, QcType, Role,
+};
+use sha2::{Digest, Sha256};
+use std::{
+    fs, os::unix::fs::PermissionsExt, path::Path, process::ExitCode, sync::LazyLock, time::Duration,
+};
 use tempfile::TempDir;
 
 /// A time within the default validity of the development PKI.
@@ -51,6 +56,10 @@ fn cert(name: &str, file: &[u8], words: &[&str]) -> Result<(String, bool), CertF
 }
 
 fn judged(name: &str, spec: &LeafSpec) -> (String, bool) {
+    judged_at(name, spec, "2026-01-01T00:00:00Z")
+}
+
+fn judged_at(name: &str, spec: &LeafSpec, at: &str) -> (String, bool) {
     let (anchors, between) = (
         WORLD.folder.path().join("anchors"),
         WORLD.folder.path().join("between"),
@@ -60,6 +69,8 @@ fn judged(name: &str, spec: &LeafSpec) -> (String, bool) {
         anchors.to_str().unwrap(),
         "--intermediates",
         between.to_str().unwrap(),
+        "--at",
+        at,
     ];
     cert(name, &WORLD.issuing.issue(spec).unwrap().der, &words).unwrap()
 }
@@ -100,7 +111,14 @@ fn a_valid_certificate_is_shown() {
         "sha256WithRSAEncryption",
         "2  CN=Portvakt Development Root",
         "an anchor of",
-        "no fault",
+        "QcSSCD          no\n",
+        "qualified       claimed; nothing at hand vouches for it",
+        "  PSP_PI        payment initiation; permits payments, signing-baskets, users,",
+        "  PSP_AI        account information; permits accounts, agreements, consents,",
+        "extended usage  none\n",
+        "signatures      passes\n",
+        "mutual TLS      refused with 403 FORBIDDEN certificate-wrong-type: its QcType is not web\n",
+        "no fault\nnot judged: revocation, registers\n",
         "the file is DER",
     ] {
         assert!(text.contains(wanted), "{wanted}\n{text}");
@@ -223,6 +241,7 @@ fn spellings_trailing_bytes_and_no_anchors() {
     assert!(good, "{text}");
     assert!(
         text.contains("not looked for")
+            && text.contains("signatures      not judged: name anchors")
             && text.contains("not judged: the chain, revocation, registers")
     );
     assert!(!text.contains("PRIVATE KEY"));
@@ -254,6 +273,107 @@ fn unusable_input() {
     assert!(Line::try_parse_from(["cert", "x", "--config", "a", "--anchors", "b"]).is_err());
 }
 
+/// CRT-5: a role that no operation needs, beside one that permits some.
+#[test]
+fn roles_and_what_they_permit() {
+    let spec = LeafSpec {
+        roles: Some(vec![Role::AccountServicing, Role::CardIssuing]),
+        ..LeafSpec::default()
+    };
+    let (text, good) = judged("issuer.der", &spec);
+    assert!(good, "{text}");
+    for wanted in [
+        "PSP_AS,PSP_IC\n",
+        "  PSP_AS        account servicing; permits no operation\n",
+        "  PSP_IC        issuing of card-based payment instruments; permits no operation\n",
+    ] {
+        assert!(text.contains(wanted), "{wanted}\n{text}");
+    }
+}
+
+/// A QWAC with these usages, issued so many seconds after 2020 began.
+fn qwac(usages: &[ExtendedKeyUsagePurpose], seconds: u64) -> LeafSpec {
+    let spec = LeafSpec::default();
+    LeafSpec {
+        qc_type: Some(QcType::Web),
+        extended_key_usages: usages.to_vec(),
+        not_before: spec.not_before + Duration::from_secs(seconds),
+        ..spec
+    }
+}
+
+/// TLS-3: the gateway judges no extendedKeyUsage, and the text says what that means for a QWAC without clientAuth.
+#[test]
+fn a_qwac_with_server_auth_alone() {
+    use ExtendedKeyUsagePurpose::{ClientAuth, ServerAuth};
+    // 15 June 2026, and the second before.
+    let change = 203_644_800;
+    let table: [(&[_], u64, bool, bool, &str); 4] = [
+        (&[ServerAuth], change, true, true, "serverAuth\n"),
+        (&[ServerAuth], change - 1, true, false, "serverAuth\n"),
+        (
+            &[ServerAuth, ClientAuth],
+            change,
+            false,
+            false,
+            "serverAuth, clientAuth\n",
+        ),
+        (&[], change, false, false, "none\n"),
+    ];
+    for (usages, seconds, asks, dated, names) in table {
+        let spec = qwac(usages, seconds);
+        let (text, good) = judged_at("alone.der", &spec, "2027-01-01T00:00:00Z");
+        assert!(good, "{text}");
+        for row in ["signatures      passes\n", "mutual TLS      passes\n"] {
+            assert!(text.contains(row), "{text}");
+        }
+        let row = format!("extended usage  {names}");
+        assert!(text.contains(&row), "{text}");
+        assert_eq!(text.contains("ask the QTSP for"), asks, "{text}");
+        assert_eq!(text.contains("issued since 15 June 2026"), dated, "{text}");
+    }
+    // Nobody asks a certificate for seals whether it is one for clients.
+    let seal = LeafSpec {
+        qc_type: Some(QcType::Eseal),
+        ..qwac(&[ServerAuth], change)
+    };
+    let (text, _) = judged_at("seal.der", &seal, "2027-01-01T00:00:00Z");
+    assert!(!text.contains("ask the QTSP for"), "{text}");
+}
+
+/// TLS-3: neither the key nor the key usage of a QWAC is judged, which a signature needs.
+#[test]
+fn a_qwac_that_cannot_sign() {
+    let spec = LeafSpec {
+        key: Key::EcP256,
+        key_usages: vec![KeyUsagePurpose::KeyEncipherment],
+        ..qwac(&[], 0)
+    };
+    let (text, good) = judged("ec.der", &spec);
+    assert!(!good);
+    for wanted in [
+        "signatures      refused with 403 FORBIDDEN certificate-weak: its key is not an RSA key\n",
+        "mutual TLS      passes\n",
+        "2 faults:\n",
+        "no fault for mutual TLS\n",
+    ] {
+        assert!(text.contains(wanted), "{wanted}\n{text}");
+    }
+    let (text, _) = judged(
+        "unqualified.der",
+        &LeafSpec {
+            qc_compliance: false,
+            ..qwac(&[], 0)
+        },
+    );
+    for wanted in [
+        "qualified       not claimed",
+        "1 fault for mutual TLS:\n  certificate-wrong-type (CRT-3)",
+    ] {
+        assert!(text.contains(wanted), "{wanted}\n{text}");
+    }
+}
+
 /// CRT-3: the configuration's types of certificate count, as for a request.
 #[test]
 fn by_a_configuration() {
@@ -266,11 +386,7 @@ fn by_a_configuration() {
     put("server.pem", &server.pem);
     let key = WORLD.folder.path().join("server.key");
     crate::private_file::make(&key, server.key_pem.as_bytes()).unwrap();
-    let web = LeafSpec {
-        qc_type: Some(QcType::Web),
-        ..spec
-    };
-    let issued = WORLD.issuing.issue(&web).unwrap();
+    let issued = WORLD.issuing.issue(&qwac(&[], 0)).unwrap();
     for (types, is_good) in [("[eseal, web]", true), ("[web]", true), ("[eseal]", false)] {
         put(
             "gateway.yaml",
@@ -287,6 +403,12 @@ fn by_a_configuration() {
             !is_good,
             "{text}"
         );
+        for wanted in [
+            "mutual TLS      passes; this gateway asks for no client certificate (listener.client_auth: off)",
+            "qualified       claimed; no trusted list at hand says so",
+        ] {
+            assert!(text.contains(wanted), "{wanted}\n{text}");
+        }
     }
     // A header has 16 KiB.
     let padding = Extension {
@@ -303,4 +425,112 @@ fn by_a_configuration() {
         !good && text.contains("headers-too-large (HTTP-9)"),
         "{text}"
     );
+}
+
+/// Writes a bundle whose only anchor is the issuing CA, for seals, with these services, and a configuration that names it; returns the
+/// latter.
+fn with_bundle(folder: &Path, services: &str) -> String {
+    let set_mode = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let lists = folder.join("lists");
+    for path in [
+        folder,
+        &lists,
+        &lists.join("seals"),
+        &lists.join("websites"),
+    ] {
+        fs::create_dir_all(path).unwrap();
+        set_mode(path, 0o755);
+    }
+    let sha256 = hex::encode(&Sha256::digest(WORLD.issuing.der()));
+    let document = format!(
+        "format: 1\nmade: 2025-12-01T00:00:00Z\nas_of: 2025-12-01T00:00:00Z\n\
+         list_of_lists: {{territory: EU, operator: o, version: 6, sequence: 1, issued: x, sha256: x, signer: x, signer_sha256: x}}\n\
+         anchors:\n- {{sha256: {sha256}, subject: x, not_after: x, file: ca.pem, for: [seals], services: [{services}]}}\n"
+    );
+    for (name, text) in [
+        ("bundle.yaml", document),
+        ("seals/ca.pem", WORLD.issuing.pem()),
+    ] {
+        fs::write(lists.join(name), text).unwrap();
+        set_mode(&lists.join(name), 0o644);
+    }
+    let spec = LeafSpec::default();
+    let root = Ca::root(&CaSpec::development_root()).unwrap();
+    let server = root.issue_server(&Key::EcP256, spec.not_before, spec.not_after);
+    let server = server.unwrap();
+    fs::write(folder.join("server.pem"), &server.pem).unwrap();
+    let key = folder.join("server.key");
+    if !key.exists() {
+        crate::private_file::make(&key, server.key_pem.as_bytes()).unwrap();
+    }
+    let config = folder.join("gateway.yaml");
+    let yaml = "environment: sandbox\ncertificate_policy: tolerant\n\
+        listener: {address: 127.0.0.1:8443, certificate: server.pem, key: server.key}\n\
+        upstream: {address: 127.0.0.1:8080}\ntrust: {bundle: lists}\n\
+        sca: {page: https://bank.example/sca, token_keys: sca-token.keys}\n";
+    fs::write(&config, yaml).unwrap();
+    config.to_str().unwrap().to_owned()
+}
+
+/// CRT-13: the service of the trusted list that vouches for the issuer.
+#[test]
+fn the_service_that_vouches() {
+    let service = |since: &str, of: &str| {
+        format!(
+            "{{territory: 'NO', provider: Eksempel Tillit AS, service: Segl G1, granted_since: '{since}-01-01T00:00:00Z', for: [{of}]}}"
+        )
+    };
+    let seal = LeafSpec::default();
+    let web = qwac(&[], 0);
+    let named =
+        "list of NO: Eksempel Tillit AS, Segl G1, granted since Tue, 01 Jan 2019 00:00:00 GMT\n";
+    for (services, spec, wanted) in [
+        (
+            service("2019", "seals"),
+            &seal,
+            format!("  for seals     {named}"),
+        ),
+        (
+            service("2021", "seals"),
+            &seal,
+            "01 Jan 2021 00:00:00 GMT, which is after the certificate was issued\n".to_owned(),
+        ),
+        (
+            service("2019", "websites"),
+            &seal,
+            "  for seals     no service vouches for it: none at the anchor".to_owned(),
+        ),
+        // The anchors of seals judge no QWAC of a connection.
+        (
+            service("2019", "seals"),
+            &web,
+            "  for web sites no service vouches for it: its chain ends at no anchor\n".to_owned(),
+        ),
+    ] {
+        let folder = TempDir::new().unwrap();
+        let config = with_bundle(folder.path(), &services);
+        let der = WORLD.issuing.issue(spec).unwrap().der;
+        let (text, _) = cert("vouched.der", &der, &["--config", &config]).unwrap();
+        for wanted in ["qualified       claimed; by the trusted lists in", &wanted] {
+            assert!(text.contains(wanted), "{wanted}\n{text}");
+        }
+    }
+}
+
+/// CRT-9: what a tolerant policy lets pass is a fault all the same.
+#[test]
+fn a_fault_that_the_policy_tolerates() {
+    let folder = TempDir::new().unwrap();
+    let config = with_bundle(folder.path(), "");
+    let spec = LeafSpec {
+        roles: Some(Vec::new()),
+        ..LeafSpec::default()
+    };
+    let der = WORLD.issuing.issue(&spec).unwrap().der;
+    let (text, good) = cert("tolerated.der", &der, &["--config", &config]).unwrap();
+    let wanted = "signatures      passes, since certificate_policy: tolerant accepts roles-empty\n";
+    assert!(!good && text.contains(wanted), "{text}");
+    assert_eq!(faults(&text)[0], "certificate-not-psd2 (CRT-4)", "{text}");
 }

@@ -356,7 +356,7 @@ fn the_questions_name_reasons() {
         .filter(|word| !slugs.contains(word) && *word != "tpp-session-id")
         .collect();
     assert_eq!(unknown, [""; 0]);
-    assert_eq!(questions.matches("\n**").count(), 15);
+    assert_eq!(questions.matches("\n**").count(), 16);
 }
 
 #[test]

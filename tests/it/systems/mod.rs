@@ -21,6 +21,8 @@ mod logs;
 mod operations;
 /// Other parsers read admitted requests in the same way.
 mod oracle;
+/// pkilint's findings beside those of `portvakt cert`.
+mod pkilint;
 /// The dashboards, rules and alerts on a Prometheus, and the commands of the runbooks.
 mod prometheus;
 /// A register of the real size, replaced under load.

@@ -431,6 +431,22 @@ fn anchors_for_websites_in_a_bundle() {
     refused(&gate, &of_seals, &Call::accounts(), "certificate-untrusted");
 }
 
+/// No rule judges extendedKeyUsage: a QWAC with serverAuth alone signs and is shown, as one that has clientAuth too.
+//= TLS-3 accepted
+#[test]
+fn a_qwac_with_server_auth_alone() {
+    use pki::ExtendedKeyUsagePurpose::{ClientAuth, ServerAuth};
+    let gate = Gate::builder().listener("client_auth: required").start();
+    for usages in [vec![ServerAuth], vec![ServerAuth, ClientAuth], Vec::new()] {
+        let tpp = world().issue(&LeafSpec {
+            qc_type: Some(QcType::Web),
+            extended_key_usages: usages,
+            ..world().leaf()
+        });
+        passes(&gate, Some(&tpp.issued), &Call::accounts().by(&tpp));
+    }
+}
+
 //= TLS-3 accepted
 //= TLS-3 refused
 #[test]
