@@ -82,6 +82,15 @@ pub(super) fn tell(losses: &[Loss], telemetry: &Telemetry) {
     }
 }
 
+/// Counts a TPP whose signature verified for the first time in 30 days, and tells the log and the audit.
+pub(super) fn tell_new(tpp: &TppId, telemetry: &Telemetry) {
+    telemetry.registration(RegistrationEvent::FirstSeen);
+    tracing::info!(%tpp, "a TPP called for the first time in 30 days");
+    let audit = telemetry.audit();
+    let event = audit.event(AuditKind::TppFirstSeen);
+    audit.record(event.with("tpp", tpp.as_str()));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -118,7 +118,13 @@ impl Reloader {
             now,
         );
         in_use.needs_restart.clone_from(&needs_restart);
+        let losses = registrations::losses(
+            before.snapshot.registers.as_deref(),
+            in_use.snapshot.registers.as_deref(),
+            before.snapshot.seen.tpps(now),
+        );
         self.current.store(Arc::new(in_use));
+        registrations::tell(&losses, &self.telemetry);
         Ok(needs_restart)
     }
 }

@@ -154,7 +154,7 @@ pub(super) fn prepare(
     let store = Arc::new(StateStore::open(&fixed.state).map_err(StartFault::State)?);
     let signer = assertion_signer(reloadable.assertion.as_ref(), &fixed.system)?;
     let mut server = server(fixed.listener.threads);
-    let seen = start_checks(&reloadable.snapshot, &fixed, &clock)?;
+    let seen = start_checks(&reloadable.snapshot, &fixed, &clock, &telemetry)?;
     let upkeep = Upkeep::start(&telemetry).map_err(StartFault::Upstreams)?;
     let core = reloadable.upstreams.longest();
     let upstreams = Upstreams::start(reloadable.upstreams.clone(), None, &upkeep);
@@ -267,6 +267,7 @@ fn start_checks(
     snapshot: &Snapshot,
     fixed: &Fixed,
     clock: &Clock,
+    telemetry: &Arc<Telemetry>,
 ) -> Result<Option<SeenKeeper>, StartFault> {
     if let Some(registers) = &snapshot.registers {
         let now = clock.now();
@@ -288,13 +289,21 @@ fn start_checks(
             .start(clock)
             .map_err(|error| StartFault::Revocation(error.to_string()))?;
     }
-    Ok(keep_seen(&snapshot.seen, fixed, clock))
+    Ok(keep_seen(&snapshot.seen, fixed, clock, telemetry))
 }
 
 /// Starts to keep the certificates by which requests are signed. Without that, requests are judged all the same.
-fn keep_seen(seen: &Arc<SeenCertificates>, fixed: &Fixed, clock: &Clock) -> Option<SeenKeeper> {
+fn keep_seen(
+    seen: &Arc<SeenCertificates>,
+    fixed: &Fixed,
+    clock: &Clock,
+    telemetry: &Arc<Telemetry>,
+) -> Option<SeenKeeper> {
     let path = seen::file_beside(&fixed.state.file);
-    let kept = SeenKeeper::start(Arc::clone(seen), path, clock.clone());
+    let telemetry = Arc::clone(telemetry);
+    let kept = SeenKeeper::start(Arc::clone(seen), path, clock.clone(), move |tpp| {
+        registrations::tell_new(tpp, &telemetry);
+    });
     let warn = |error: &io::Error| {
         tracing::warn!(%error, "the certificates that were seen are not kept");
     };

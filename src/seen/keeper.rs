@@ -7,7 +7,7 @@ use super::{
     record::{SeenRecord, day_of},
     shared::SeenCertificates,
 };
-use crate::clock::Clock;
+use crate::{clock::Clock, interface::TppId};
 use std::{
     io,
     path::{Path, PathBuf},
@@ -26,18 +26,23 @@ pub const LAST_WITHIN: Duration = Duration::from_secs(1);
 pub struct SeenKeeper(Arc<SeenCertificates>);
 
 impl SeenKeeper {
-    /// Starts the thread.
+    /// Starts the thread. `on_new` is told of each TPP that was not seen within 30 days before, a minute after its request at the latest.
     ///
     /// # Errors
     /// The system refuses a thread.
-    pub fn start(seen: Arc<SeenCertificates>, path: PathBuf, clock: Clock) -> io::Result<Self> {
+    pub fn start(
+        seen: Arc<SeenCertificates>,
+        path: PathBuf,
+        clock: Clock,
+        on_new: impl Fn(&TppId) + Send + 'static,
+    ) -> io::Result<Self> {
         let of_thread = Arc::clone(&seen);
         std::thread::Builder::new()
             .name("seen-certificates".into())
             .spawn(move || {
                 let mut file = KeptFile::new(path);
                 file.restore(&of_thread);
-                work(&of_thread, &mut file, &clock);
+                work(&of_thread, &mut file, &clock, &on_new);
                 of_thread.mark_stopped();
             })?;
         Ok(Self(seen))
@@ -52,10 +57,16 @@ impl Drop for SeenKeeper {
     }
 }
 
-fn work(seen: &SeenCertificates, file: &mut KeptFile, clock: &Clock) {
+fn work(
+    seen: &SeenCertificates,
+    file: &mut KeptFile,
+    clock: &Clock,
+    on_new: &impl Fn(&TppId),
+) {
     loop {
         let (changed, is_last) = seen.wait_for_change();
         if let Some(record) = changed {
+            seen.take_new().iter().for_each(on_new);
             let today = day_of(clock.now());
             seen.forget(today);
             if !file.write(record, today) {

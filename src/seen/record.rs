@@ -118,6 +118,11 @@ impl SeenRecord {
         self.by_tpp.values().flat_map(BTreeMap::values)
     }
 
+    /// Whether there is a certificate of this TPP.
+    pub(super) fn has(&self, tpp: &TppId) -> bool {
+        self.by_tpp.contains_key(tpp)
+    }
+
     /// The TPPs whose certificates were seen within 30 days.
     pub(super) fn tpps(&self, today: u64) -> BTreeSet<TppId> {
         let recent = self.all().filter(|seen| is_recent(seen, today));

@@ -18,6 +18,8 @@ pub struct SeenCertificates {
 #[derive(Debug, Default)]
 struct Shared {
     record: SeenRecord,
+    /// The TPPs that requests added since the keeper last asked, and that were not in the record.
+    new: BTreeSet<TppId>,
     /// Whether the record has what the file does not have.
     is_changed: bool,
     /// Whether the keeper is to write a last time.
@@ -51,6 +53,9 @@ impl SeenCertificates {
 
     pub(super) fn add(&self, seen: SeenCertificate) {
         let mut shared = self.lock();
+        if !shared.record.has(&seen.tpp) {
+            shared.new.insert(seen.tpp.clone());
+        }
         if shared.record.add(seen) {
             shared.is_changed = true;
             self.changed.notify_all();
@@ -61,8 +66,14 @@ impl SeenCertificates {
     pub(super) fn restore(&self, found: Vec<SeenCertificate>) {
         let mut shared = self.lock();
         for seen in found {
+            shared.new.remove(&seen.tpp);
             shared.record.add(seen);
         }
+    }
+
+    /// The TPPs that are new since the last call.
+    pub(super) fn take_new(&self) -> BTreeSet<TppId> {
+        std::mem::take(&mut self.lock().new)
     }
 
     /// Waits for a change or the stop. Returns the record if it has changed since the last call, and whether the keeper is to stop.
