@@ -5,6 +5,7 @@
 //! process cannot change, such as the address of a listener, stay, and their changed keys are reported. Deliberately not here:
 //! the triggers of a reload (`control`).
 
+use super::registrations;
 use crate::{
     admission::Snapshot,
     audit::AuditKind,

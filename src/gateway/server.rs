@@ -7,6 +7,7 @@ use super::{
     error_body::ErrorBodySettings,
     gate::{Gate, GateSettings},
     listener::{self, PublicListener, PublicSocket},
+    registrations,
     reload::{self, Reloader},
     signals::Signals,
     sockets::{Inherited, OpenSockets},

@@ -57,12 +57,7 @@ impl Drop for SeenKeeper {
     }
 }
 
-fn work(
-    seen: &SeenCertificates,
-    file: &mut KeptFile,
-    clock: &Clock,
-    on_new: &impl Fn(&TppId),
-) {
+fn work(seen: &SeenCertificates, file: &mut KeptFile, clock: &Clock, on_new: &impl Fn(&TppId)) {
     loop {
         let (changed, is_last) = seen.wait_for_change();
         if let Some(record) = changed {

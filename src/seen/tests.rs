@@ -17,7 +17,7 @@ use portvakt_development_pki as pki;
 use std::{
     fs,
     os::unix::fs::{MetadataExt as _, PermissionsExt as _},
-    sync::Arc,
+    sync::{Arc, Mutex},
 };
 
 /// 2026-01-01.
@@ -191,8 +191,11 @@ fn a_file_keeps_them_over_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let path = file_beside(&folder.path().join("state/portvakt.db"));
     let clock = Clock::standing(NOW);
+    let new = Arc::new(Mutex::new(0));
     let start = |seen: &Arc<SeenCertificates>| {
-        SeenKeeper::start(Arc::clone(seen), path.clone(), clock.clone()).unwrap()
+        let (seen, new) = (Arc::clone(seen), Arc::clone(&new));
+        let on_new = move |_: &TppId| *new.lock().unwrap() += 1;
+        SeenKeeper::start(seen, path.clone(), clock.clone(), on_new).unwrap()
     };
     let seen = Arc::new(SeenCertificates::default());
     drop(start(&seen));
@@ -201,6 +204,7 @@ fn a_file_keeps_them_over_a_restart() {
     let keeper = start(&seen);
     Signing::new().note(&seen, NOW);
     drop(keeper);
+    assert_eq!(*new.lock().unwrap(), 1);
     let found = file::read(&path).unwrap();
     assert_eq!((found.certificates.len(), found.damaged), (1, 0));
     assert_eq!(found.certificates[0].certificates.pool.len(), 1);
@@ -220,6 +224,21 @@ fn a_file_keeps_them_over_a_restart() {
     seen.add(other.clone());
     drop(keeper);
     assert_eq!(file::read(&path).unwrap().certificates, [other]);
+    assert_eq!(*new.lock().unwrap(), 2);
+}
+
+#[test]
+fn a_tpp_is_new_once() {
+    let seen = SeenCertificates::default();
+    seen.add(self::seen(1, 1, TODAY));
+    seen.add(self::seen(1, 2, TODAY));
+    seen.add(self::seen(2, 1, TODAY));
+    // A request came before the file was read.
+    seen.restore(vec![self::seen(2, 7, TODAY - 1)]);
+    let new: Vec<_> = seen.take_new().iter().map(ToString::to_string).collect();
+    assert_eq!(new, ["PSDNO-FSA-1"]);
+    seen.add(self::seen(1, 3, TODAY));
+    assert!(seen.take_new().is_empty());
 }
 
 #[test]
