@@ -10,6 +10,7 @@ use crate::{
     import::{Imported, ListFile, Request, certificates, import, lists_in},
     losses::SeenCertificates,
     show::Shown,
+    signature::Verifiers,
 };
 use clap::{Parser, Subcommand};
 use portvakt_base::{
@@ -62,6 +63,9 @@ struct ImportOptions {
     /// Leave out the list of a country, such as ES; may be repeated
     #[arg(long, value_name = "COUNTRY")]
     leave_out: Vec<String>,
+    /// The program xmlsec1: it must accept each signature too
+    #[arg(long, value_name = "PROGRAM")]
+    second_verifier: Option<PathBuf>,
     /// Write the bundle, and leave the last one in use
     #[arg(long)]
     hold: bool,
@@ -125,6 +129,9 @@ fn run_import(options: ImportOptions, now: Timestamp) -> Result<(), Faults> {
         list_of_lists: options.list_of_lists,
         leave_out: options.leave_out.into_iter().collect(),
         at,
+        verifiers: Verifiers {
+            second: options.second_verifier,
+        },
     };
     let mut progress = |line: String| {
         let _ = Terminal::errors().line(line);

@@ -51,6 +51,7 @@ impl Lists {
             lists: lists_in(folder.path()).unwrap(),
             leave_out: BTreeSet::new(),
             at: NOW,
+            verifiers: crate::signature::Verifiers::default(),
         };
         import(&request, &mut |_| {}).unwrap()
     }

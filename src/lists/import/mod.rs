@@ -21,7 +21,7 @@ use crate::{
     certificate::Certificate,
     fault::Refusal,
     list::{Claim, ListType, Pointer, Scheme, TrustedList},
-    signature::{Signed, verify},
+    signature::{Signed, Verifiers},
 };
 use pivots::{check_list_of_lists, is_pivot, verify_list_of_lists};
 use portvakt_base::clock::Timestamp;
@@ -43,6 +43,8 @@ pub struct Request {
     pub leave_out: BTreeSet<String>,
     /// The time as of which lists and services are judged.
     pub at: Timestamp,
+    /// Who verifies signatures.
+    pub verifiers: Verifiers,
 }
 
 /// A list that was verified, without its services.
@@ -94,7 +96,7 @@ pub struct Imported {
 pub fn import(request: &Request, progress: &mut dyn FnMut(String)) -> Result<Imported, Vec<Fault>> {
     progress(format!("reading {}", request.list_of_lists.display()));
     let file = ListFile::read(&request.list_of_lists).map_err(one)?;
-    let verified = verify_list_of_lists(&file, &request.pins, &request.lists).map_err(one)?;
+    let verified = verify_list_of_lists(&file, request).map_err(one)?;
     let refuse = |refusal| one(Fault::of(&file.path, refusal));
     let list = TrustedList::read(&verified.signed).map_err(refuse)?;
     check_list_of_lists(&list).map_err(refuse)?;
@@ -216,7 +218,7 @@ impl Import<'_> {
             .iter()
             .flat_map(|pointer| pointer.signers.clone())
             .collect();
-        let signed = verify(&file.document, &signers)?;
+        let signed = self.request.verifiers.verify(&file.document, &signers)?;
         let list = TrustedList::read(&signed)?;
         let scheme = &list.scheme;
         // The tree did not change since the claim was read; this keeps the reader of it right.

@@ -9,6 +9,7 @@
 //! the chain in the same way.
 
 use super::{
+    Request,
     fault::Fault,
     file::{ListFile, name_of},
 };
@@ -16,9 +17,9 @@ use crate::{
     certificate::Certificate,
     fault::Refusal,
     list::{Claim, ListType, TrustedList},
-    signature::{Signed, verify},
+    signature::{Signed, Verifiers},
 };
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The most pivots of one list. That of 2026 has five.
 const MAX_PIVOTS: usize = 32;
@@ -41,12 +42,11 @@ pub(super) struct Verified<'a> {
 /// Neither a pinned signer nor one of the pivots signed it, or it was altered; a pivot that it names is missing or refused.
 pub(super) fn verify_list_of_lists<'a>(
     list: &'a ListFile,
-    pins: &[Certificate],
-    files: &[PathBuf],
+    request: &Request,
 ) -> Result<Verified<'a>, Fault> {
     let refuse = |refusal| Fault::of(&list.path, refusal);
     let claim = Claim::read(&list.document).map_err(refuse)?;
-    let first = match verify(&list.document, pins) {
+    let first = match request.verifiers.verify(&list.document, &request.pins) {
         Ok(signed) => {
             let pivots = Vec::new();
             return Ok(Verified { signed, pivots });
@@ -55,7 +55,7 @@ pub(super) fn verify_list_of_lists<'a>(
     };
     let mut last = None;
     for chain in chains(claim.information()).map_err(refuse)? {
-        match follow(&chain, list, pins, files) {
+        match follow(&chain, list, request) {
             Ok(verified) => return Ok(verified),
             Err(fault) => last = Some(fault),
         }
@@ -112,17 +112,16 @@ pub(crate) fn file_of(address: &str) -> Option<&str> {
 fn follow<'a>(
     chain: &[&str],
     list: &'a ListFile,
-    pins: &[Certificate],
-    files: &[PathBuf],
+    request: &Request,
 ) -> Result<Verified<'a>, Fault> {
-    let mut signers = pins.to_vec();
+    let mut signers = request.pins.clone();
     let mut pivots = Vec::new();
     for name in chain {
         // A list may name itself as its newest pivot.
         if *name == list.name() {
             continue;
         }
-        let path = files.iter().find(|path| name_of(path) == *name);
+        let path = request.lists.iter().find(|path| name_of(path) == *name);
         let path = path.ok_or_else(|| {
             let what = format!("the pivot {name} is not in the folder of lists; fetch it (`portvakt-lists addresses`)");
             Fault::of(&list.path, Refusal::new(what))
@@ -131,17 +130,22 @@ fn follow<'a>(
         if file.sha256 == list.sha256 {
             continue;
         }
-        signers = signers_after(&file, &signers).map_err(|refusal| Fault::of(path, refusal))?;
+        signers = signers_after(&file, &signers, &request.verifiers)
+            .map_err(|refusal| Fault::of(path, refusal))?;
         pivots.push((*name).to_owned());
     }
-    let signed = verify(&list.document, &signers);
+    let signed = request.verifiers.verify(&list.document, &signers);
     let signed = signed.map_err(|refusal| Fault::of(&list.path, refusal))?;
     Ok(Verified { signed, pivots })
 }
 
 /// The signers of the list of lists that a pivot names, if one of those before signed it.
-fn signers_after(pivot: &ListFile, signers: &[Certificate]) -> Result<Vec<Certificate>, Refusal> {
-    let signed = verify(&pivot.document, signers)?;
+fn signers_after(
+    pivot: &ListFile,
+    signers: &[Certificate],
+    verifiers: &Verifiers,
+) -> Result<Vec<Certificate>, Refusal> {
+    let signed = verifiers.verify(&pivot.document, signers)?;
     let list = TrustedList::read(&signed)?;
     check_list_of_lists(&list)?;
     let own = list.pointers.iter();

@@ -76,6 +76,11 @@ impl Document {
         })
     }
 
+    /// The text of the file, without a byte order mark.
+    pub const fn source(&self) -> &str {
+        self.source.as_str()
+    }
+
     /// The root element.
     pub const fn root(&self) -> Element<'_> {
         Element {
