@@ -1,7 +1,7 @@
 //! Registers beside the EBA's, by a mapping: CRT-14. The TPPs are the world's: `PSDNO-FSA-123456` (both roles), `-111111` (PSP_AI),
 //! `-222222` (PSP_PI).
 
-use crate::harness::{Call, Gate, accepted, refused, world};
+use crate::harness::{Call, Gate, GateBuilder, accepted, refused, world};
 use serde_json::{Value, json};
 use std::process::Command;
 
@@ -31,6 +31,10 @@ const SECTION: &str = "registers:
 
 /// A gateway with these rows of banks, these entries of the national register, and the EBA's register with `123456` as PSP_AI.
 fn gate(banks: &str, national: Value) -> Gate {
+    gate_of(banks, &national).start()
+}
+
+fn gate_of(banks: &str, national: &Value) -> GateBuilder {
     let eba = json!([[{"__EBA_Disclaimer": ["x"]}], [{
         "CA_OwnerID": "NO_FSA", "EntityCode": "NO_FSA!9", "EntityType": "PSD_AISP",
         "Properties": [{"ENT_NAT_REF_COD": "123456"}, {"ENT_AUT": ["2019-01-01"]}],
@@ -44,7 +48,6 @@ fn gate(banks: &str, national: Value) -> Gate {
             json!({"institutions": national}).to_string(),
         )
         .line(SECTION)
-        .start()
 }
 
 fn active(code: &str, services: &[&str]) -> Value {
@@ -97,6 +100,38 @@ fn what_wins_where_registers_differ() {
     let ended = gate("NO;FSA;123456;2026-01-31\n", somebody);
     accepted(&ended, &Call::accounts());
     stops(&ended, &Call::payment(), "it is registered as PSP_AI in NO");
+}
+
+/// A reload that takes a role from a TPP that calls, and one that takes the authorisation, are counted; of a TPP that has not called not.
+//= CRT-14 accepted
+//= CRT-14 refused
+#[test]
+fn what_a_reload_takes_from_a_tpp_is_an_event() {
+    let idle = || active("PSDNO-FSA-222222", &["PISP"]);
+    let both = json!([active("PSDNO-FSA-111111", &["AISP", "PISP"]), idle()]);
+    let gate = gate_of("NO;FSA;777777;\n", &both).with_a_file().start();
+    let of = |event: &str| gate.metric_at_rest("portvakt_tpp_registration_total", &[event]);
+    let call = Call::accounts().by(&world().aisp);
+    accepted(&gate, &call);
+    gate.eventually_metric("portvakt_tpp_registration_total", &["first_seen"], 1.0);
+    let reload = |national: &Value| {
+        let text = json!({ "institutions": national }).to_string();
+        std::fs::write(gate.folder().join("national.json"), text).unwrap();
+        assert_eq!(gate.tell("/reload", &json!({})).status, 200);
+    };
+    reload(&json!([active("PSDNO-FSA-111111", &["AISP"]), idle()]));
+    assert_eq!((of("role_lost"), of("authorisation_lost")), (1.0, 0.0));
+    accepted(&gate, &call);
+    let mut withdrawn = active("PSDNO-FSA-111111", &["AISP"]);
+    withdrawn["state"] = "Withdrawn".into();
+    reload(&json!([withdrawn]));
+    assert_eq!((of("role_lost"), of("authorisation_lost")), (1.0, 1.0));
+    stops(
+        &gate,
+        &call,
+        "its authorisation was withdrawn, by the register national",
+    );
+    assert_eq!(of("first_seen"), 1.0);
 }
 
 /// What `portvakt register show` prints of a TPP at this gateway, and its status.
