@@ -54,7 +54,7 @@ impl Owners {
 
 /// The folder that a path leads to. Each folder on the way is judged, also those that links lead through.
 pub(super) fn follow(path: &Path, owners: &mut Owners) -> Result<PathBuf, String> {
-    let way = Way::follow(path).map_err(|fault| unreadable(&fault))?;
+    let way = Way::follow(path).map_err(|fault| unreadable(path, &fault))?;
     match way.open_folder(GROUP_AND_OTHERS_WRITE, &owners.own) {
         Some(OpenFolder::Writable { folder, mode }) => judge_mode(&folder, mode)?,
         Some(OpenFolder::Foreign { folder, owner }) => {
@@ -71,11 +71,12 @@ pub(super) fn follow(path: &Path, owners: &mut Owners) -> Result<PathBuf, String
     Ok(way.end)
 }
 
-fn unreadable(fault: &Unreadable) -> String {
-    let Unreadable { path, error } = fault;
+/// Names the path as the configuration has it; the part of it that a user may not enter is in the hint.
+fn unreadable(path: &Path, fault: &Unreadable) -> String {
+    let Unreadable { path: part, error } = fault;
     let hint = match error.kind() {
         io::ErrorKind::PermissionDenied => {
-            let folder = private_file::folder_of(path).display();
+            let folder = private_file::folder_of(part).display();
             format!("the gateway's user may not enter {folder}; chmod a+x {folder}")
         }
         _ => "expected the folder that portvakt-lists import writes".to_owned(),
