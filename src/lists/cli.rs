@@ -9,8 +9,8 @@ use crate::{
     fault::Refusal,
     import::{Imported, ListFile, Request, certificates, import, lists_in},
     losses::SeenCertificates,
+    second::Verifiers,
     show::Shown,
-    signature::Verifiers,
 };
 use clap::{Parser, Subcommand};
 use portvakt_base::{

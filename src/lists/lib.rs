@@ -18,6 +18,8 @@ pub mod certificate;
 
 // The signature, verified: the only way to a list that is trusted.
 pub mod signature;
+// The same, and another program beside it.
+pub mod second;
 
 // A list, read from a tree that was verified.
 pub mod list;

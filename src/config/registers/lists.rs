@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::super::section::Section;
 use super::super::value::Value;
-use super::{LEAST_AGE, MOST_AGE, take};
+use super::file::{LEAST_AGE, MOST_AGE, take};
 use crate::trust::Registers;
 use crate::trust::register::{
     EBA, MappedFormat, Mapping, Member, Origin, RegisterName, WhenWithdrawn,

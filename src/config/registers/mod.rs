@@ -3,37 +3,24 @@
 //! Invariants: production checks registers; checking requires a file, since without one no TPP would be authorised; the whole
 //! of the bank's own list is read, and each of its faults names its line. Deliberately not here: the meaning of the entries.
 
+// The file of a register, and its age.
+mod file;
 // Registers other than the EBA's, and their mappings.
 mod lists;
 
 use std::collections::HashSet;
-use std::fs::File;
 use std::hash::Hash;
-use std::io::BufReader;
 use std::path::Path;
-use std::time::Duration;
 
 use super::document::Document;
 use super::inspection::Inspection;
 use super::pem::read_text;
 use super::section::Section;
 use super::value::Value;
-use super::warning::{Condition, Period};
-use crate::clock::Timestamp;
-use crate::expiring::{Expiring, Level};
 use crate::interface::operations::Environment;
-use crate::private_file;
-use crate::trust::register::{Register, RegisterSettings, WhenStale};
-use crate::trust::{Registers, Roles, Validity};
-
-/// The shortest maximum age: the EBA publishes its register once a day.
-const LEAST_AGE: Duration = Duration::from_secs(24 * 3_600);
-
-/// The longest maximum age: a year.
-const MOST_AGE: Duration = Duration::from_secs(366 * 24 * 3_600);
-
-/// How far the register's date may lie ahead: the EBA writes no time zone.
-const AHEAD: Duration = Duration::from_secs(24 * 3_600);
+use crate::trust::register::{RegisterSettings, WhenStale};
+use crate::trust::{Registers, Roles};
+use file::{LEAST_AGE, MOST_AGE, take};
 
 /// The roles that an operation can require, and their numbers (ETSI TS 119 495, 4.2).
 const ROLES: [(&str, u8); 2] = [("PSP_PI", 2), ("PSP_AI", 3)];
@@ -118,66 +105,6 @@ fn take_eba(value: &Value<'_>, base: &Path, registers: &mut Registers) {
         let taken = registers.take_eba(reader, modified);
         taken.map_err(|fault| fault.to_string())
     });
-}
-
-/// Reads the file of a register, and warns of its age.
-fn take(
-    value: &Value<'_>,
-    base: &Path,
-    registers: &mut Registers,
-    read: impl FnOnce(&mut Registers, BufReader<File>, Timestamp) -> Result<(), String>,
-) {
-    let Some(path) = value.path(base) else { return };
-    let shown = path.display();
-    let opened = private_file::open(&path).and_then(|file| {
-        let modified = file.metadata()?.modified()?;
-        Ok((file, Timestamp::from(modified)))
-    });
-    let (file, modified) = match opened {
-        Ok(opened) => opened,
-        Err(error) => return value.fault(format!("{shown} cannot be read: {error}")),
-    };
-    if let Err(fault) = read(registers, BufReader::new(file), modified) {
-        return value.fault(format!("{shown}: {fault}"));
-    }
-    let Some(register) = registers.each().last() else {
-        return;
-    };
-    warn_of_age(value, register, registers.settings().stale);
-    if !register.unknown_roles().is_empty() {
-        let words = register.unknown_roles().join(", ");
-        value.warn(format!(
-            "{shown} has roles that the mapping does not name, and that authorise nothing: {words}; name them in roles, as none where they do not matter"
-        ));
-    }
-}
-
-/// Warns of a file that is soon or already past its age: the registers decide by the same time.
-fn warn_of_age(value: &Value<'_>, register: &Register, stale: WhenStale) {
-    let (as_of, last) = (register.as_of(), register.good_until());
-    let (effect, at_end) = match stale {
-        WhenStale::Refuse => (
-            "every TPP is refused that the bank's own list does not allow, and no other register has; get a new one",
-            Level::Over,
-        ),
-        WhenStale::Pass => ("it still decides; get a new one", Level::Soon),
-    };
-    let texts = [
-        format!(
-            "the file and its newest entry are dated {as_of}, which lies ahead: the register's age does not count until then"
-        ),
-        format!("the register is older than its max_age from {last} on: get a new one"),
-        format!("the register is older than its max_age since {last}: {effect}"),
-    ];
-    value.warn_while(Condition::Period(Period {
-        of: Expiring::Register,
-        validity: Validity {
-            not_before: Timestamp::from_unix(as_of.unix().saturating_sub(AHEAD.as_secs())),
-            not_after: last,
-        },
-        at_end,
-        texts,
-    }));
 }
 
 /// Reads the bank's own list: allowed and blocked TPPs.

@@ -51,7 +51,7 @@ impl Lists {
             lists: lists_in(folder.path()).unwrap(),
             leave_out: BTreeSet::new(),
             at: NOW,
-            verifiers: crate::signature::Verifiers::default(),
+            verifiers: crate::second::Verifiers::default(),
         };
         import(&request, &mut |_| {}).unwrap()
     }

@@ -11,41 +11,24 @@ mod file;
 
 // From the pinned signers to the list of lists.
 mod pivots;
+// What is asked for.
+mod request;
 
 pub use fault::Fault;
 pub use file::{ListFile, certificates, lists_in};
 pub(crate) use pivots::file_of;
+pub use request::Request;
 
 use crate::{
     anchors::Anchors,
     certificate::Certificate,
     fault::Refusal,
     list::{Claim, ListType, Pointer, Scheme, TrustedList},
-    signature::{Signed, Verifiers},
+    signature::Signed,
 };
 use pivots::{check_list_of_lists, is_pivot, verify_list_of_lists};
 use portvakt_base::clock::Timestamp;
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::{Path, PathBuf},
-};
-
-/// What is imported.
-#[derive(Clone, Debug)]
-pub struct Request {
-    /// The file of the list of lists.
-    pub list_of_lists: PathBuf,
-    /// The certificates of those who may sign it, as the Official Journal names them.
-    pub pins: Vec<Certificate>,
-    /// The files of national lists and of pivots; others may be among them.
-    pub lists: Vec<PathBuf>,
-    /// Countries whose lists are left out.
-    pub leave_out: BTreeSet<String>,
-    /// The time as of which lists and services are judged.
-    pub at: Timestamp,
-    /// Who verifies signatures.
-    pub verifiers: Verifiers,
-}
+use std::{collections::BTreeMap, path::Path};
 
 /// A list that was verified, without its services.
 #[derive(Clone, Debug)]

@@ -9,15 +9,16 @@
 //! the chain in the same way.
 
 use super::{
-    Request,
     fault::Fault,
     file::{ListFile, name_of},
+    request::Request,
 };
 use crate::{
     certificate::Certificate,
     fault::Refusal,
     list::{Claim, ListType, TrustedList},
-    signature::{Signed, Verifiers},
+    second::Verifiers,
+    signature::Signed,
 };
 use std::path::Path;
 

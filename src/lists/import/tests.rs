@@ -29,7 +29,7 @@ fn import_folder(
         lists: lists_in(folder).unwrap(),
         leave_out: BTreeSet::new(),
         at: at(time),
-        verifiers: crate::signature::Verifiers::default(),
+        verifiers: crate::second::Verifiers::default(),
     };
     import(&request, &mut |line| println!("{line}"))
 }

@@ -52,7 +52,7 @@ fn imported(services: Vec<Service>) -> Imported {
         lists: lists_in(folder.path()).unwrap(),
         leave_out: BTreeSet::new(),
         at: NOW,
-        verifiers: crate::signature::Verifiers::default(),
+        verifiers: crate::second::Verifiers::default(),
     };
     import(&request, &mut |_| {}).unwrap()
 }

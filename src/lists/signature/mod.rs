@@ -13,14 +13,11 @@ mod algorithm;
 mod properties;
 // SignedInfo and its two references.
 mod references;
-// Another program, beside this one.
-mod second;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use properties::SigningCertificate;
-pub use second::Verifiers;
 
 use crate::{
     certificate::{Certificate, decode_base64},

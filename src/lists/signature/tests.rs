@@ -10,8 +10,6 @@ mod hostile;
 mod mutate;
 // Signatures of another profile, and other signers.
 mod profile;
-// A second verifier in production.
-mod second;
 // The verifier beside xmlsec1.
 mod systems;
 // Signature wrapping.
@@ -69,7 +67,7 @@ pub(super) fn judge(bytes: &[u8], signers: &[Certificate]) -> Result<String, Ref
 }
 
 /// A small list that the tests sign.
-pub(super) const LIST: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
+pub(crate) const LIST: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <TrustServiceStatusList xmlns="http://uri.etsi.org/02231/v2#" xmlns:a="http://uri.etsi.org/02231/v2/additionaltypes#" Id="list" TSLTag="http://uri.etsi.org/19612/TSLTag">
   <SchemeInformation><TSLVersionIdentifier>6</TSLVersionIdentifier><TSLSequenceNumber>7</TSLSequenceNumber></SchemeInformation>
   <TrustServiceProviderList><TSPName xml:lang="en">Good &amp; Sons</TSPName><a:MimeType>text/xml</a:MimeType></TrustServiceProviderList>

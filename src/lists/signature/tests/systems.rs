@@ -6,7 +6,7 @@ use super::{
 use crate::{
     Certificate,
     minting::{Mint, Signer},
-    signature::second::run,
+    second::run,
 };
 use std::{path::Path, thread};
 

@@ -1,6 +1,9 @@
 //! The rows of a CSV file.
 
-use super::{MappedFault, Member, Origin, Texts};
+use super::{
+    fault::MappedFault,
+    member::{Member, Origin, Texts},
+};
 use ::csv::{ReaderBuilder, StringRecord};
 use std::io::Read;
 

@@ -1,6 +1,9 @@
 //! The records of a JSON file: one at a time is in memory.
 
-use super::{MappedFault, Member, Origin, Texts};
+use super::{
+    fault::MappedFault,
+    member::{Member, Origin, Texts},
+};
 use serde::{
     Deserializer,
     de::{self, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor},

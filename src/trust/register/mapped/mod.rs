@@ -4,52 +4,25 @@
 //! Invariants: the file is read as a stream, one row at a time; a row that no certificate can name is counted and skipped; whatever the
 //! mapping does not name as good authorises nothing. Deliberately not here: the configuration's keys (config/registers).
 
+// What a row can say, and where it comes from.
+mod member;
+// Why a file is refused.
+mod fault;
 // The rows of a CSV file.
 mod csv;
 // The records of a JSON file.
 mod json;
 
+pub use fault::MappedFault;
+pub use member::{Member, Origin};
+
 use super::{FileCounts, Listing, WhenWithdrawn, begin, eba};
 use crate::Roles;
 use jiff::{civil, tz::TimeZone};
-use portvakt_base::{clock::Timestamp, values};
+use member::Texts;
+use portvakt_base::clock::Timestamp;
 use portvakt_interface::TppId;
-use std::{
-    collections::HashMap,
-    io::{self, BufRead},
-    time::Duration,
-};
-
-values! {
-    /// What a column or a constant can say of an institution.
-    pub enum Member {
-        /// The whole identity, as certificates have it: `PSDNO-FSA-123456`.
-        Tpp = "tpp",
-        /// The country of the authority, two letters.
-        Country = "country",
-        /// The authority, as certificates name it.
-        Authority = "authority",
-        /// The id that the authority gave.
-        Id = "id",
-        /// The roles.
-        Roles = "roles",
-        /// The countries in which it may act. Without this member it may everywhere.
-        Countries = "countries",
-        /// The state of the authorisation. Without this member every entry is authorised.
-        Status = "status",
-        /// The date of the entry's last change, from which the register's date is made.
-        Changed = "changed",
-    }
-}
-
-/// Where a member comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// A column of CSV; a member of JSON, with a dot before each inner one.
-    Column(String),
-    /// The same text for every row.
-    Constant(String),
-}
+use std::{collections::HashMap, io::BufRead, time::Duration};
 
 /// The form of a register's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,58 +62,6 @@ pub struct Mapping {
     pub withdrawn: WhenWithdrawn,
 }
 
-/// The reason why a file is not a register of the mapping's form.
-#[derive(Debug, thiserror::Error)]
-pub enum MappedFault {
-    /// The file is something else, by its first bytes (ERR-10).
-    #[error("{0}")]
-    Other(&'static str),
-    /// The file is a zip archive.
-    #[error("it is a zip archive: unpack the file in it")]
-    Packed,
-    /// The file cannot be read.
-    #[error("it cannot be read: {0}")]
-    Unreadable(#[from] io::Error),
-    /// A row is not CSV. The text names the line.
-    #[error("{0}")]
-    Row(String),
-    /// The first line does not name a mapped column.
-    #[error("there is no column {missing:?}; the columns are {there}")]
-    NoColumn {
-        /// The column of the mapping.
-        missing: String,
-        /// Those of the file.
-        there: String,
-    },
-    /// The first line names a mapped column twice.
-    #[error("the column {0:?} stands twice: rename one")]
-    TwoColumns(String),
-    /// No record has a mapped member.
-    #[error("no record has the member {0:?}: compare columns")]
-    NoMember(String),
-    /// The file is not the JSON that the mapping says. The text ends with line and column.
-    #[error("it is not a list of objects as the mapping says: {0}")]
-    Json(#[from] serde_json::Error),
-    /// No row has a date of the form that the mapping says.
-    #[error(
-        "no row has a date of the form {form:?}; one is {found:?}: change date, or leave out changed"
-    )]
-    NoDate {
-        /// The form of the mapping.
-        form: String,
-        /// The text of a row.
-        found: String,
-    },
-    /// No row can be named by a certificate.
-    #[error(
-        "none of its {rows} rows has an identity that a certificate can have (PSD<country>-<authority>-<id>): compare the mapping"
-    )]
-    Empty {
-        /// The number of rows.
-        rows: u64,
-    },
-}
-
 /// The stored content of a file.
 #[derive(Debug, Default)]
 pub(super) struct MappedRead {
@@ -151,9 +72,6 @@ pub(super) struct MappedRead {
     /// A date that could not be read.
     odd_date: Option<String>,
 }
-
-/// The texts of a row, by the places of the members in [`Mapping::origins`].
-type Texts = Vec<Vec<String>>;
 
 /// At most so many unknown words for roles are kept, each cut to so many characters.
 const UNKNOWN: (usize, usize) = (5, 40);

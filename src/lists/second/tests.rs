@@ -1,10 +1,10 @@
 //! A second verifier must agree. Programs that always agree, or never, stand for xmlsec1, which the systems' tests hold beside ours.
 
-use super::LIST;
+use super::Verifiers;
 use crate::{
     Document,
     minting::{Mint, Signer},
-    signature::Verifiers,
+    signature::tests::LIST,
 };
 use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf};
 

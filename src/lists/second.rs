@@ -2,8 +2,12 @@
 //!
 //! Deliberately not here: the profile. xmlsec1 verifies digests and the signature by the signer's key, and takes lists that ours refuses.
 
-use super::{Signed, verify};
-use crate::{certificate::Certificate, fault::Refusal, tree::Document};
+use crate::{
+    certificate::Certificate,
+    fault::Refusal,
+    signature::{Signed, verify},
+    tree::Document,
+};
 use std::{
     fs, io,
     path::{Path, PathBuf},
@@ -51,7 +55,7 @@ impl Verifiers {
 }
 
 /// What the program said where it did not accept the list.
-pub(super) fn run(program: &Path, list: &[u8], signer: &Certificate) -> io::Result<Option<String>> {
+pub(crate) fn run(program: &Path, list: &[u8], signer: &Certificate) -> io::Result<Option<String>> {
     let folder = tempfile::tempdir()?;
     let [file, pem] = ["list.xml", "signer.pem"].map(|name| folder.path().join(name));
     fs::write(&file, list)?;
@@ -77,3 +81,6 @@ pub(super) fn run(program: &Path, list: &[u8], signer: &Certificate) -> io::Resu
     let said = said.map_or_else(|| output.status.to_string(), str::to_owned);
     Ok(Some(said.chars().take(200).collect()))
 }
+
+#[cfg(test)]
+mod tests;
