@@ -22,6 +22,7 @@ use super::{
 use crate::admission::{Policy, Rates, Snapshot};
 use crate::interface::operations::{Catalogue, Environment};
 use crate::sca::ScaSettings;
+use crate::state::StateSettings;
 use crate::trust::Revocation;
 
 /// The default interval of checks for changed files.
@@ -48,10 +49,8 @@ pub(super) fn read(
     let control = control::read(&mut root, policy.environment, address, base);
     let control_address = control.as_ref().and_then(|(address, _)| address.tcp());
     let upstreams = WrittenUpstreams::read(&mut root, [address, control_address], base);
-    let sca = sca::read(root.section("sca"), base, policy.environment);
-    take_sca(&mut policy, sca.as_ref());
-    let state = state::read(&mut root, base, policy.environment);
-    inspection.is_run_by_owner_of(&state.file);
+    let sca = sca(&mut root, &mut policy, base);
+    let state = state(&mut root, policy.environment, inspection, base);
     let trust = trust::read(root.section("trust"), clients, &listener, inspection, base);
     let (operations, catalogue) =
         operations::read_catalogue(&mut root, policy.environment, inspection, base);
@@ -113,11 +112,25 @@ fn ticket_keys(listener: &mut Section<'_>, base: &Path) -> Option<Arc<TicketKeys
 }
 
 /// The settings of SCA that judge requests.
-const fn take_sca(policy: &mut Policy, sca: Option<&ScaSettings>) {
-    if let Some(sca) = sca {
+fn sca(root: &mut Section<'_>, policy: &mut Policy, base: &Path) -> Option<ScaSettings> {
+    let sca = sca::read(root.section("sca"), base, policy.environment);
+    if let Some(sca) = &sca {
         policy.psu_present = sca.psu_present;
         policy.unknown_psu = sca.unknown_psu;
     }
+    sca
+}
+
+/// The state. Who owns its folder runs the gateway.
+fn state(
+    root: &mut Section<'_>,
+    environment: Environment,
+    inspection: &Inspection,
+    base: &Path,
+) -> StateSettings {
+    let state = state::read(root, base, environment);
+    inspection.is_run_by_owner_of(&state.file);
+    state
 }
 
 /// The revocation checker. The policy gets the behaviour if a status is unknown.

@@ -88,7 +88,7 @@ const PLACES: [(&str, usize, usize, &[&str]); 5] = [
     ("config/observe.rs", 1, 0, &["`observe.tpps`"]),
     ("config/policy.rs", 0, 1, &["`redirect_hosts`"]),
     (
-        "config/registers.rs",
+        "config/registers/mod.rs",
         1,
         1,
         &[
