@@ -58,7 +58,7 @@ pub(super) fn judge(
 }
 
 /// Tells an operator whether a TPP whose certificate has these roles would be registered at `now` for operations that need this role. It
-/// proves nothing: a request is judged by [`judge`] alone.
+/// proves nothing, and admits no request.
 ///
 /// # Errors
 /// The refusal that such a request would get.

@@ -1,6 +1,6 @@
 //! The certificates by which requests were signed within 30 days, in a file: who would lose trust by another bundle of anchors.
 //!
-//! Invariants: only a [`VerifiedSignature`] adds a certificate, so that strangers add none; the number of certificates is bounded, in all
+//! Invariants: only a [`VerifiedSignature`](crate::trust::VerifiedSignature) adds a certificate, so that strangers add none; the number of certificates is bounded, in all
 //! and for each TPP; a request waits for no disk, and notes a certificate once a day. Deliberately not here: what a bundle trusts, which
 //! `portvakt-lists show` judges by the file.
 
