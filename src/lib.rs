@@ -16,7 +16,9 @@
 //! - input never causes a panic, and no log, metric or error contains personal data.
 
 // The crates below, by the names that the modules use.
-pub use portvakt_base::{causes, clock, hex, network, private_file, terminal, way, write_fault};
+pub use portvakt_base::{
+    causes, clock, csv_row, hex, network, private_file, terminal, way, write_fault,
+};
 pub use portvakt_interface as interface;
 pub use portvakt_state as state;
 pub use portvakt_trust as trust;

@@ -23,6 +23,8 @@ pub mod terminal;
 pub mod causes;
 // Bytes in hexadecimal digits.
 pub mod hex;
+// A row of a CSV file, read strictly.
+pub mod csv_row;
 // Networks of IP addresses.
 pub mod network;
 // Why a file cannot be written.

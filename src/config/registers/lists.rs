@@ -206,19 +206,18 @@ fn origins(section: &mut Section<'_>) -> Vec<(Member, Origin)> {
 
 /// The words for roles: their names in certificates, and those of the register.
 fn roles(section: &mut Section<'_>) -> Vec<(String, u8)> {
-    let named = NAMES.into_iter().zip(1_u8..);
-    let mut roles: Vec<_> = named
-        .map(|(name, number)| (name.to_owned(), number))
-        .collect();
-    let Some(mut words) = section.optional_section("roles") else {
-        return roles;
-    };
-    for (word, role) in words.entries() {
-        if let (Some(word), Some(number)) = (word.as_str(), role.one_of(&WORDS)) {
-            roles.push((word.to_owned(), number));
+    let mut roles = Vec::new();
+    if let Some(mut words) = section.optional_section("roles") {
+        for (word, role) in words.entries() {
+            if let (Some(word), Some(number)) = (word.as_str(), role.one_of(&WORDS)) {
+                roles.push((word.to_owned(), number));
+            }
         }
+        words.finish();
     }
-    words.finish();
+    // Behind the operator's own words, the first of which counts.
+    let named = NAMES.into_iter().zip(1_u8..);
+    roles.extend(named.map(|(name, number)| (name.to_owned(), number)));
     roles
 }
 

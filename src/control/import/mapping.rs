@@ -3,8 +3,8 @@
 //! A bank's export has its own columns, separators and times; a YAML file maps them. Invariant: no fault repeats a value, since each row
 //! names a PSU.
 
-use super::row;
 use crate::config::{ConfigFaults, Document, Inspection, Section};
+use crate::csv_row;
 use jiff::{
     civil::DateTime,
     fmt::strtime::BrokenDownTime,
@@ -135,7 +135,7 @@ impl Mapping {
     /// The line has not all of them.
     pub(super) fn columns(&self, header: &[u8]) -> Result<Columns<'_>, String> {
         let header = header.strip_prefix(b"\xef\xbb\xbf").unwrap_or(header);
-        let names = row::fields(header, self.separator)?;
+        let names = csv_row::fields(header, self.separator)?;
         let mut indices = Vec::new();
         for (member, column) in &self.columns {
             let mut found = names.iter().enumerate().filter(|(_, name)| *name == column);
@@ -164,7 +164,7 @@ impl Columns<'_> {
     /// # Errors
     /// The faults of the row.
     pub(super) fn members(&self, line: &[u8]) -> Result<Map<String, Value>, String> {
-        let fields = row::fields(line, self.mapping.separator)?;
+        let fields = csv_row::fields(line, self.mapping.separator)?;
         if fields.len() != self.count {
             let (found, count) = (fields.len(), self.count);
             return Err(format!(

@@ -10,7 +10,6 @@ mod counts;
 // The columns of a CSV file.
 mod mapping;
 // The fields of a row.
-mod row;
 
 pub use counts::ImportedOfTpp;
 pub use mapping::Mapping;

@@ -1,49 +1,56 @@
-//! The rows of a CSV file.
+//! The rows of a CSV file: each is one line.
 
 use super::{
     fault::MappedFault,
     member::{Member, Origin, Texts},
 };
-use ::csv::{ReaderBuilder, StringRecord};
-use std::io::Read;
+use portvakt_base::csv_row;
+use std::io::{BufRead, Read as _};
 
-/// The longest field, in bytes. A quote that does not end swallows the rows behind it: they must not be lost in silence.
-const LONGEST_FIELD: usize = 1 << 14;
+/// The longest line, in bytes.
+const LONGEST_LINE: u64 = 1 << 16;
 
 /// Reads each row, in order.
 pub(super) fn each(
-    reader: impl Read,
+    mut reader: impl BufRead,
     separator: u8,
     origins: &[(Member, Origin)],
     take: &mut impl FnMut(&Texts),
 ) -> Result<(), MappedFault> {
-    let mut reader = ReaderBuilder::new()
-        .delimiter(separator)
-        .from_reader(reader);
-    let columns = {
-        let header = reader.headers().map_err(|error| row(&error))?;
-        let found = origins.iter().map(|(_, origin)| column(header, origin));
-        found.collect::<Result<Vec<_>, _>>()?
-    };
-    let mut record = StringRecord::new();
-    while reader
-        .read_record(&mut record)
-        .map_err(|error| row(&error))?
-    {
-        if let Some(field) = record.iter().find(|field| field.len() > LONGEST_FIELD) {
-            let line = record.position().map_or(0, ::csv::Position::line);
-            let length = field.len();
-            return Err(MappedFault::Row(format!(
-                "line {line}: a field has {length} bytes, at most {LONGEST_FIELD} are read: does a quote end?"
+    let mut columns = None;
+    let (mut line, mut number) = (Vec::new(), 0_u64);
+    loop {
+        line.clear();
+        let mut bounded = reader.by_ref().take(LONGEST_LINE);
+        if bounded.read_until(b'\n', &mut line)? == 0 {
+            return Ok(());
+        }
+        number = number.saturating_add(1);
+        let refuse = |what: String| MappedFault::Row(format!("line {number}: {what}"));
+        if bounded.limit() == 0 && !line.ends_with(b"\n") {
+            return Err(refuse(format!("it is longer than {LONGEST_LINE} bytes")));
+        }
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let fields = csv_row::fields(&line, separator).map_err(refuse)?;
+        let Some((count, columns)) = &columns else {
+            let found = origins.iter().map(|(_, origin)| column(&fields, origin));
+            columns = Some((fields.len(), found.collect::<Result<Vec<_>, _>>()?));
+            continue;
+        };
+        if fields.len() != *count {
+            let found = fields.len();
+            return Err(refuse(format!(
+                "it has {found} fields, and the first line has {count}: compare separator"
             )));
         }
         let texts = columns.iter().map(|column| match column {
-            Column::Of(index) => record.get(*index).into_iter().map(str::to_owned).collect(),
+            Column::Of(index) => fields.get(*index).cloned().into_iter().collect(),
             Column::Constant(text) => vec![text.clone()],
         });
         take(&texts.collect());
     }
-    Ok(())
 }
 
 /// A mapped member in each row.
@@ -53,7 +60,7 @@ enum Column {
     Constant(String),
 }
 
-fn column(header: &StringRecord, origin: &Origin) -> Result<Column, MappedFault> {
+fn column(header: &[String], origin: &Origin) -> Result<Column, MappedFault> {
     let wanted = match origin {
         Origin::Constant(text) => return Ok(Column::Constant(text.clone())),
         Origin::Column(wanted) => wanted,
@@ -61,29 +68,13 @@ fn column(header: &StringRecord, origin: &Origin) -> Result<Column, MappedFault>
     let mut found = header
         .iter()
         .enumerate()
-        .filter(|(_, name)| name.trim() == wanted);
+        .filter(|(_, name)| *name == wanted);
     match (found.next(), found.next()) {
         (Some((index, _)), None) => Ok(Column::Of(index)),
         (Some(_), Some(_)) => Err(MappedFault::TwoColumns(wanted.clone())),
         (None, _) => Err(MappedFault::NoColumn {
             missing: wanted.clone(),
-            there: header.iter().collect::<Vec<_>>().join(", "),
+            there: header.join(", "),
         }),
     }
-}
-
-/// The fault of a row, in the operator's words.
-fn row(error: &::csv::Error) -> MappedFault {
-    let line = error.position().map_or(0, ::csv::Position::line);
-    MappedFault::Row(match error.kind() {
-        ::csv::ErrorKind::UnequalLengths {
-            expected_len, len, ..
-        } => format!(
-            "line {line}: it has {len} fields, and the first line has {expected_len}: compare separator"
-        ),
-        ::csv::ErrorKind::Utf8 { .. } => {
-            format!("line {line}: it is not UTF-8: save the file as UTF-8")
-        }
-        _ => format!("it cannot be read as CSV: {error}"),
-    })
 }

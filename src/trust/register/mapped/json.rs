@@ -66,16 +66,18 @@ impl<'de, F: FnMut(&Texts)> Visitor<'de> for &mut List<'_, F> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut records: A) -> Result<(), A::Error> {
         while let Some(record) = records.next_element::<Map<String, Value>>()? {
             let mut of_record: Texts = Vec::new();
-            for ((_, origin), seen) in self.origins.iter().zip(&mut self.seen) {
+            for ((member, origin), seen) in self.origins.iter().zip(&mut self.seen) {
                 of_record.push(match origin {
                     Origin::Constant(text) => {
                         *seen = true;
                         vec![text.clone()]
                     }
                     Origin::Column(path) => {
-                        let value = inner(&record, path);
+                        let value = inner(&record, path).map_err(de::Error::custom)?;
                         *seen |= value.is_some();
-                        texts(value)
+                        let is_list = matches!(member, Member::Roles | Member::Countries);
+                        texts(value, is_list)
+                            .map_err(|what| de::Error::custom(format!("{path:?} is {what}")))?
                     }
                 });
             }
@@ -128,18 +130,39 @@ impl<'de, F: FnMut(&Texts)> Visitor<'de> for Outer<'_, '_, F> {
 }
 
 /// The value at a path: the name of a member, with a dot before each inner one.
-fn inner<'a>(record: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
+///
+/// # Errors
+/// A part of the path is neither an object nor null: it must not read as an absent value.
+fn inner<'a>(record: &'a Map<String, Value>, path: &str) -> Result<Option<&'a Value>, String> {
     let mut names = path.split('.');
-    let first = record.get(names.next()?);
-    names.fold(first, |value, name| value?.as_object()?.get(name))
+    let mut value = names.next().and_then(|name| record.get(name));
+    for name in names {
+        value = match value {
+            None | Some(Value::Null) => None,
+            Some(Value::Object(members)) => members.get(name),
+            Some(_) => {
+                return Err(format!(
+                    "{path:?}: what stands before {name:?} is no object"
+                ));
+            }
+        };
+    }
+    Ok(value)
 }
 
-/// The texts of a value: itself, or each of a list. Objects, and lists of lists, have none.
-fn texts(value: Option<&Value>) -> Vec<String> {
+/// The texts of a value; none of null and of an absent one.
+///
+/// # Errors
+/// It is an object, or a list where one text is expected, or a list of something else than texts.
+fn texts(value: Option<&Value>, is_list: bool) -> Result<Vec<String>, &'static str> {
     match value {
-        Some(Value::Array(values)) => values.iter().filter_map(text).collect(),
-        Some(value) => text(value).into_iter().collect(),
-        None => Vec::new(),
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::Array(values)) if is_list => {
+            let texts = values.iter().map(text).collect::<Option<_>>();
+            texts.ok_or("a list of something else than texts")
+        }
+        Some(Value::Array(_)) => Err("a list; one text is expected"),
+        Some(value) => Ok(vec![text(value).ok_or("an object; a text is expected")?]),
     }
 }
 

@@ -59,7 +59,7 @@ fn listed(registers: &Registers, id: &str) -> Option<Listing> {
 }
 
 const ROWS: &str = "\u{feff}NAME;ORGNR;ROLES;WHERE;STATUS;CHANGED\r\n\
-    \"A; B\nAS\";123 456;PIS|AIS|XX;NO|SE;active;01.02.2026\r\n\
+    \"A; B AS\";123 456;PIS|AIS|XX;NO|SE;active;01.02.2026\r\n\
     C;222;AIS;EEA;Active;15.03.2026\r\n\
     D;333;PIS;SE;Active;\r\n\
     E;444;PIS;NO;Withdrawn;01.01.2020\r\n\
@@ -125,10 +125,7 @@ fn the_whole_identity_and_constants() {
 #[test]
 fn what_is_not_the_register_is_refused() {
     let header = "ORGNR;ROLES;WHERE;STATUS;CHANGED\n";
-    let long = format!(
-        "{header}1;\"PIS;NO;Active;\n{}",
-        "2;PIS;NO;Active;\n".repeat(2_000)
-    );
+    let long = format!("{header}1;{}", "x".repeat(70_000));
     for (text, expected) in [
         ("", "it is empty"),
         ("PK\u{3}\u{4}", "it is a zip archive"),
@@ -153,7 +150,16 @@ fn what_is_not_the_register_is_refused() {
             &format!("{header}1;PIS;NO;Active;2026-03-15\n"),
             "no row has a date of the form \"%d.%m.%Y\"; one is \"2026-03-15\"",
         ),
-        (&long, "line "),
+        (&long, "line 2: it is longer than 65536 bytes"),
+        // A quote that does not end would take a withdrawal with it.
+        (
+            &format!("{header}9;\"PIS;NO;Active;\n1;PIS;NO;Withdrawn;\n8;\"PIS\";NO;Active;\n"),
+            "line 2: a quoted field does not end in its line",
+        ),
+        (
+            &format!("{header}9;\"PIS\"x;NO;Active;\n"),
+            "line 2: text follows the closing quote of a field",
+        ),
     ] {
         let fault = read(&csv(), text).unwrap_err();
         assert!(fault.starts_with(expected), "{fault}");
@@ -179,5 +185,59 @@ fn what_is_not_the_register_is_refused() {
     ] {
         let fault = read(&json(), text).unwrap_err();
         assert!(fault.starts_with(expected), "{fault}");
+    }
+}
+
+/// What has another shape than the mapping says must not read as an empty text, which can mean an authorisation.
+#[test]
+fn another_shape_is_no_empty_text() {
+    let mapping = |path: &str| Mapping {
+        origins: vec![
+            (Member::Tpp, column("tpp")),
+            (Member::Status, column(path)),
+            (Member::Roles, constant("AIS")),
+        ],
+        authorised: vec![String::new()],
+        ..national(MappedFormat::Json { records: None })
+    };
+    let read_one = |path: &str, status: &str| {
+        let good = r#"{"tpp": "PSDNO-FSA-2", "s": null, "s.date": ""}"#;
+        let text = format!(r#"[{good}, {{"tpp": "PSDNO-FSA-1", "s": {status}}}]"#);
+        read(&mapping(path), &text)
+    };
+    for (path, status, expected) in [
+        (
+            "s",
+            r#"{"date": "x"}"#,
+            "\"s\" is an object; a text is expected",
+        ),
+        (
+            "s",
+            r#"[{"date": "x"}]"#,
+            "\"s\" is a list; one text is expected",
+        ),
+        (
+            "s",
+            r#"["", "Withdrawn"]"#,
+            "\"s\" is a list; one text is expected",
+        ),
+        (
+            "s.date",
+            "\"x\"",
+            "\"s.date\": what stands before \"date\" is no object",
+        ),
+        (
+            "s.date",
+            r#"[{"date": "x"}]"#,
+            "\"s.date\": what stands before \"date\" is no object",
+        ),
+    ] {
+        let fault = read_one(path, status).unwrap_err();
+        assert!(fault.contains(expected), "{fault}");
+    }
+    for (status, authorised) in [("null", true), ("\"\"", true), ("\"2026-01-31\"", false)] {
+        let registers = read_one("s", status).unwrap();
+        let found = listed(&registers, "PSDNO-FSA-1").unwrap();
+        assert_eq!(found.authorised, authorised, "{status}");
     }
 }

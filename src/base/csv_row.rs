@@ -1,7 +1,12 @@
 //! A row of a CSV file: its fields.
+//!
+//! Invariant: a row is one line, so that a quote that does not end takes no other row with it.
 
 /// The fields of a line, without white space around them.
-pub(super) fn fields(line: &[u8], separator: u8) -> Result<Vec<String>, String> {
+///
+/// # Errors
+/// The line is no row: text follows a closing quote, a quoted field does not end, or it is not UTF-8.
+pub fn fields(line: &[u8], separator: u8) -> Result<Vec<String>, String> {
     quotes(line, separator)?;
     let mut reader = csv::ReaderBuilder::new()
         .has_headers(false)
