@@ -179,10 +179,14 @@ fn names_a_folder(path: &Path) -> Option<Errno> {
 /// Replaces a file atomically.
 ///
 /// # Errors
-/// The file cannot be written; the old one stays.
+/// The file cannot be written; the old one stays, and no part of the new one.
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let beside = write_beside(path, content)?;
-    fs::rename(&beside, path)?;
+    if let Err(error) = fs::rename(&beside, path) {
+        // That it could not be replaced says more.
+        let _ = fs::remove_file(&beside);
+        return Err(error);
+    }
     sync_folder_of(path)
 }
 
@@ -247,6 +251,15 @@ fn name_beside(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_cannot_be_replaced_leaves_nothing_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::create_dir(&path).unwrap();
+        assert!(replace(&path, b"x").is_err());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
 
     #[test]
     fn only_a_file_is_opened_and_nothing_waits() {

@@ -51,6 +51,9 @@ pub(super) fn losses(
 }
 
 fn why(has: &Registration<'_>) -> String {
+    if has.blocked {
+        return "blocked by the bank's own list".to_owned();
+    }
     let is_withdrawn = has.listed.is_some_and(|listed| !listed.authorised);
     match (has.withdrawn_by, has.listed_by) {
         (Some(by), _) => format!("withdrawn, by {by}"),
