@@ -3,6 +3,7 @@
 use super::{
     fault::MappedFault,
     member::{Member, Origin, Texts},
+    once::OnceEach,
 };
 use serde::{
     Deserializer,
@@ -64,7 +65,7 @@ impl<'de, F: FnMut(&Texts)> Visitor<'de> for &mut List<'_, F> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut records: A) -> Result<(), A::Error> {
-        while let Some(record) = records.next_element::<Map<String, Value>>()? {
+        while let Some(OnceEach(record)) = records.next_element()? {
             let mut of_record: Texts = Vec::new();
             for ((member, origin), seen) in self.origins.iter().zip(&mut self.seen) {
                 of_record.push(match origin {

@@ -10,8 +10,9 @@ mod member;
 mod fault;
 // The rows of a CSV file.
 mod csv;
-// The records of a JSON file.
+// The records of a JSON file, in which no member stands twice.
 mod json;
+mod once;
 
 pub use fault::MappedFault;
 pub use member::{Member, Origin};

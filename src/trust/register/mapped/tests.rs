@@ -114,7 +114,7 @@ fn the_whole_identity_and_constants() {
     };
     let registers = read(
         &mapping,
-        r#"[{"entity": {"code": "psdno-fsa-1"}}, {"entity": 7}]"#,
+        r#"[{"entity": {"code": "psdno-fsa-1"}}, {"entity": null}]"#,
     );
     let registers = registers.unwrap();
     let found = listed(&registers, "PSDNO-FSA-1").unwrap();
@@ -230,6 +230,21 @@ fn another_shape_is_no_empty_text() {
             "s.date",
             r#"[{"date": "x"}]"#,
             "\"s.date\": what stands before \"date\" is no object",
+        ),
+        (
+            "s.date",
+            "7",
+            "\"s.date\": what stands before \"date\" is no object",
+        ),
+        (
+            "s",
+            r#""Withdrawn", "s": """#,
+            "the member \"s\" stands twice",
+        ),
+        (
+            "s.date",
+            r#"{"date": "2026-01-31", "date": null}"#,
+            "the member \"date\" stands twice",
         ),
     ] {
         let fault = read_one(path, status).unwrap_err();
