@@ -99,7 +99,7 @@ impl Release {
         ] {
             fs::write(release.files().join(&stub), stub).unwrap();
         }
-        for name in ["portvakt", "portvakt-sandbox"] {
+        for name in ["portvakt", "portvakt-lists", "portvakt-sandbox"] {
             let bill = release.files().join(format!("{name}-{version}.cdx.json"));
             fs::write(bill, &*BILL).unwrap();
         }
