@@ -6,9 +6,14 @@
 use super::identity::{warn, warn_of_all};
 use super::pem;
 use super::section::Section;
+use super::value::Value;
 use crate::expiring::Expiring;
+use crate::private_file::{self, FileFault};
 use crate::state::{PostgresSettings, PostgresTls, StaleReads};
-use std::{net::IpAddr, path::Path};
+use std::{
+    net::IpAddr,
+    path::{Path, PathBuf},
+};
 use tokio_postgres::config::{Config, Host, SslMode};
 
 /// The maximum number of hosts. All of them are tried at once.
@@ -38,7 +43,7 @@ pub(super) fn read(state: &mut Section<'_>, base: &Path) -> Option<PostgresSetti
     if let Some(password) = held.and_then(|value| value.secret()) {
         settings.server.password(password.bytes());
     }
-    settings.password = file.and_then(|value| value.secret_path(base));
+    settings.password = file.and_then(|value| secret(&value, base));
     if let Some(server) = &server
         && tls.is_none()
         && !server.get_hosts().iter().all(is_on_this_machine)
@@ -111,9 +116,7 @@ fn tls(section: &mut Section<'_>, base: &Path) -> Option<PostgresTls> {
         }
         Some(path)
     });
-    let key = tls
-        .optional("key")
-        .and_then(|value| value.secret_path(base));
+    let key = tls.optional("key").and_then(|value| secret(&value, base));
     if certificate.is_some() != key.is_some() {
         tls.fault("certificate", "certificate and key belong together");
     }
@@ -122,6 +125,15 @@ fn tls(section: &mut Section<'_>, base: &Path) -> Option<PostgresTls> {
         ca: ca?,
         identity: certificate.zip(key),
     })
+}
+
+/// The path of a secret that each connection reads. Whether it is there, the start says, which opens the state.
+fn secret(value: &Value<'_>, base: &Path) -> Option<PathBuf> {
+    let path = value.secret_path(base)?;
+    if let Err(fault @ FileFault::Open(_)) = private_file::read(&path, 0) {
+        value.fault(format!("{}: {fault}", path.display()));
+    }
+    Some(path)
 }
 
 fn is_on_this_machine(host: &Host) -> bool {

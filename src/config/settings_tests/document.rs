@@ -312,6 +312,31 @@ audit: {write: on, folder: audited, required: false, file_size: 1MiB, keep_payme
     assert_eq!(outputs.map(Clone::clone), files.map(LogOutput::File));
 }
 
+/// Each connection reads them, and `check` looks at them before the first.
+#[test]
+fn secrets_of_the_database_are_of_one_user() {
+    let site = Site::new();
+    let text = format!(
+        "{LEAST}state: {{postgres: {{url: 'postgres://u@db1/d', password_file: p, tls: {{ca: ca.pem, certificate: c.pem, key: k.pem}}}}}}\n"
+    );
+    for (key, file) in [("password_file", "p"), ("tls.key", "k.pem")] {
+        let path = format!("config/{file}");
+        site.write(&path, "x");
+        for (mode, passes) in [(0o600, true), (0o440, true), (0o644, false), (0o660, false)] {
+            site.set_mode(&path, mode);
+            let faults = site.read(&text).err().unwrap_or_default().join("; ");
+            assert_eq!(faults.is_empty(), passes, "{faults}");
+            let named = faults.contains(&format!("state.postgres.{key}: "));
+            assert_eq!(
+                named && faults.contains(&format!("{mode:04o}")),
+                !passes,
+                "{faults}"
+            );
+        }
+        site.set_mode(&path, 0o600);
+    }
+}
+
 #[test]
 fn a_database_takes_the_place_of_the_state_file() {
     let site = Site::new();

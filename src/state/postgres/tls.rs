@@ -3,6 +3,7 @@
 //! The files are read for each connection, so that renewed certificates are used without a restart.
 
 use super::settings::PostgresTls;
+use portvakt_base::private_file;
 use rustls::{
     ClientConfig, RootCertStore,
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
@@ -20,6 +21,9 @@ use tokio_postgres::{
     tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream},
 };
 use tokio_rustls::{TlsConnector, client};
+
+/// The longest file of a key that is read, in bytes.
+const MAX_KEY: usize = 64 * 1024;
 
 /// Makes TLS connections to the database.
 #[derive(Clone)]
@@ -56,8 +60,9 @@ impl Tls {
         let config = match settings.and_then(|tls| tls.identity.as_ref()) {
             None => builder.with_no_client_auth(),
             Some((chain, key)) => {
+                let pem = private_file::read(key, MAX_KEY).map_err(|fault| in_file(key, &fault))?;
                 let private =
-                    PrivateKeyDer::from_pem_file(key).map_err(|error| in_file(key, &error))?;
+                    PrivateKeyDer::from_pem_slice(&pem).map_err(|error| in_file(key, &error))?;
                 builder
                     .with_client_auth_cert(certificates(chain)?, private)
                     .map_err(|error| in_file(chain, &error))?
