@@ -3,11 +3,14 @@
 use super::record::{SeenCertificate, SeenRecord, day_of};
 use crate::{
     clock::Timestamp, interface::TppId, private_file, trust::decode::PresentedCertificates,
+    way::GROUP_AND_OTHERS_WRITE,
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Serialize};
 use std::{
+    fs::File,
     io::{self, ErrorKind, Read as _},
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -49,11 +52,10 @@ pub(super) struct FoundCertificates {
 /// Reads a file, whoever else may read it: it has no secret. There is nothing if there is no file.
 ///
 /// # Errors
-/// The file cannot be read.
+/// The file cannot be read, or group or others may write it.
 pub(super) fn read(path: &Path) -> io::Result<FoundCertificates> {
     let mut bytes = Vec::new();
-    let read =
-        private_file::open(path).and_then(|file| file.take(MOST_READ).read_to_end(&mut bytes));
+    let read = open(path).and_then(|file| file.take(MOST_READ).read_to_end(&mut bytes));
     match read {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             return Ok(FoundCertificates::default());
@@ -70,6 +72,17 @@ pub(super) fn read(path: &Path) -> io::Result<FoundCertificates> {
         }
     }
     Ok(found)
+}
+
+/// Opens a file that only its owner may write: another user could name TPPs that never called in it, and leave out those that did.
+fn open(path: &Path) -> io::Result<File> {
+    let file = private_file::open(path)?;
+    let mode = file.metadata()?.mode() & 0o7777;
+    if mode & GROUP_AND_OTHERS_WRITE == 0 {
+        return Ok(file);
+    }
+    let text = format!("its mode {mode:04o} lets other users write it, so it is not believed");
+    Err(io::Error::new(ErrorKind::PermissionDenied, text))
 }
 
 fn read_line(line: &[u8]) -> Option<SeenCertificate> {

@@ -3,7 +3,7 @@
 //! If the disk hangs, only this thread hangs. Processes that share a folder share the file: each adds what the others have written.
 
 use super::{
-    file,
+    file::{self, FoundCertificates},
     record::{SeenRecord, day_of},
     shared::SeenCertificates,
 };
@@ -79,6 +79,9 @@ fn work(seen: &SeenCertificates, file: &mut KeptFile, clock: &Clock, on_new: &im
 #[derive(Debug)]
 pub(super) struct KeptFile {
     path: PathBuf,
+    /// Whether it could not be read.
+    is_unread: bool,
+    /// Whether it could not be written.
     is_faulty: bool,
 }
 
@@ -86,36 +89,29 @@ impl KeptFile {
     pub(super) const fn new(path: PathBuf) -> Self {
         Self {
             path,
+            is_unread: false,
             is_faulty: false,
         }
     }
 
     /// Reads the file at start.
-    pub(super) fn restore(&self, seen: &SeenCertificates) {
-        match file::read(&self.path) {
-            Ok(found) => {
-                if found.damaged > 0 {
-                    let (path, lines) = (self.shown(), found.damaged);
-                    tracing::warn!(%path, lines, "lines of the certificates that were seen cannot be read and are left out");
-                }
-                seen.restore(found.certificates);
-            }
-            Err(error) => {
-                let path = self.shown();
-                tracing::warn!(%path, %error, "the certificates that were seen cannot be read; the file begins anew");
-            }
+    pub(super) fn restore(&mut self, seen: &SeenCertificates) {
+        let found = self.read();
+        if found.damaged > 0 {
+            let (path, lines) = (self.shown(), found.damaged);
+            tracing::warn!(%path, lines, "lines of the certificates that were seen cannot be read and are left out");
         }
+        seen.restore(found.certificates);
     }
 
     /// Writes a record, and what another process has written; returns whether that succeeded.
     pub(super) fn write(&mut self, mut record: SeenRecord, today: u64) -> bool {
-        // A file that cannot be read was reported at the start, and is replaced.
-        for others in file::read(&self.path).unwrap_or_default().certificates {
+        for others in self.read().certificates {
             record.add(others);
         }
         record.forget(today);
         match file::write(&self.path, &record) {
-            Ok(()) => self.is_faulty = false,
+            Ok(()) => (self.is_unread, self.is_faulty) = (false, false),
             Err(error) => {
                 if !std::mem::replace(&mut self.is_faulty, true) {
                     let path = self.shown();
@@ -125,6 +121,17 @@ impl KeptFile {
             }
         }
         true
+    }
+
+    /// What the file has; nothing if it cannot be read, or others may write it: it is replaced at the next write.
+    fn read(&mut self) -> FoundCertificates {
+        file::read(&self.path).unwrap_or_else(|error| {
+            if !std::mem::replace(&mut self.is_unread, true) {
+                let path = self.shown();
+                tracing::warn!(%path, %error, "the certificates that were seen cannot be read; the file begins anew");
+            }
+            FoundCertificates::default()
+        })
     }
 
     fn shown(&self) -> std::path::Display<'_> {

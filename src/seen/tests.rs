@@ -257,6 +257,39 @@ fn processes_on_one_file_add_to_each_other() {
     assert_eq!(lines.lines().next(), Some(first));
 }
 
+/// Somebody else may have written it.
+#[test]
+fn a_file_that_others_may_write_is_not_believed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("seen");
+    let of = |tpp: usize| {
+        let mut record = SeenRecord::default();
+        record.add(seen(tpp, 1, TODAY));
+        record
+    };
+    let mode = || fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+    for (wide, is_believed) in [
+        (0o666, false),
+        (0o620, false),
+        (0o602, false),
+        (0o644, true),
+    ] {
+        assert!(KeptFile::new(path.clone()).write(of(1), TODAY));
+        fs::set_permissions(&path, fs::Permissions::from_mode(wide)).unwrap();
+        let certificates = SeenCertificates::default();
+        let mut kept = KeptFile::new(path.clone());
+        kept.restore(&certificates);
+        let restored = certificates.tpps(NOW).len();
+        assert_eq!(restored, usize::from(is_believed), "{wide:o}");
+        // The next write replaces it, and adds what it has only where it is believed.
+        assert!(kept.write(of(2), TODAY));
+        assert_eq!(mode(), 0o600, "{wide:o}");
+        let tpps = file::read(&path).unwrap().certificates.len();
+        assert_eq!(tpps, 1 + usize::from(is_believed), "{wide:o}");
+        fs::remove_file(&path).unwrap();
+    }
+}
+
 #[test]
 fn a_damaged_file_is_no_reason_not_to_start() {
     let folder = tempfile::tempdir().unwrap();
