@@ -22,14 +22,14 @@ pub(super) const MOST_AGE: Duration = Duration::from_secs(366 * 24 * 3_600);
 /// How far the register's date may lie ahead: the EBA writes no time zone.
 const AHEAD: Duration = Duration::from_secs(24 * 3_600);
 
-/// Reads the file of a register, and warns of its age.
-pub(super) fn take(
+/// Reads the file of a register, and warns of its age; `None` after a fault.
+pub(super) fn take<'r>(
     value: &Value<'_>,
     base: &Path,
-    registers: &mut Registers,
+    registers: &'r mut Registers,
     read: impl FnOnce(&mut Registers, BufReader<File>, Timestamp) -> Result<(), String>,
-) {
-    let Some(path) = value.path(base) else { return };
+) -> Option<&'r Register> {
+    let path = value.path(base)?;
     let shown = path.display();
     let opened = private_file::open(&path).and_then(|file| {
         let modified = file.metadata()?.modified()?;
@@ -37,21 +37,18 @@ pub(super) fn take(
     });
     let (file, modified) = match opened {
         Ok(opened) => opened,
-        Err(error) => return value.fault(format!("{shown} cannot be read: {error}")),
+        Err(error) => {
+            value.fault(format!("{shown} cannot be read: {error}"));
+            return None;
+        }
     };
     if let Err(fault) = read(registers, BufReader::new(file), modified) {
-        return value.fault(format!("{shown}: {fault}"));
+        value.fault(format!("{shown}: {fault}"));
+        return None;
     }
-    let Some(register) = registers.each().last() else {
-        return;
-    };
+    let register = registers.each().last()?;
     warn_of_age(value, register, registers.settings().stale);
-    if !register.unknown_roles().is_empty() {
-        let words = register.unknown_roles().join(", ");
-        value.warn(format!(
-            "{shown} has roles that the mapping does not name, and that authorise nothing: {words}; name them in roles, as none where they do not matter"
-        ));
-    }
+    Some(register)
 }
 
 /// Warns of a file that is soon or already past its age: the registers decide by the same time.

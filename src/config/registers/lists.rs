@@ -8,6 +8,7 @@ use std::path::Path;
 use super::super::section::Section;
 use super::super::value::Value;
 use super::file::{LEAST_AGE, MOST_AGE, take};
+use super::rows;
 use crate::trust::Registers;
 use crate::trust::register::{
     EBA, MappedFormat, Mapping, Member, Origin, RegisterName, WhenWithdrawn,
@@ -36,17 +37,21 @@ pub(super) struct List<'a> {
 }
 
 impl List<'_> {
-    /// Reads its file.
+    /// Reads its file, and warns of what its rows say of the mapping.
     pub(super) fn take(self, base: &Path, registers: &mut Registers) {
         let Self {
             name,
             file,
             mapping,
         } = self;
-        take(&file, base, registers, |registers, reader, modified| {
+        let country = registers.settings().host_country.clone();
+        let register = take(&file, base, registers, |registers, reader, modified| {
             let taken = registers.take_mapped(name, &mapping, reader, modified);
             taken.map_err(|fault| fault.to_string())
         });
+        if let Some(register) = register {
+            rows::warn(&file, register, &mapping, &country);
+        }
     }
 }
 
@@ -197,6 +202,9 @@ fn origins(section: &mut Section<'_>) -> Vec<(Member, Origin)> {
         if origins.iter().any(|(known, _)| *known == member) {
             value.fault("it has a column already");
         } else if let Some(text) = value.as_str() {
+            if matches!(member, Member::Tpp | Member::Id) {
+                value.fault("every row would be the same TPP: name a column for it in \"columns\"");
+            }
             origins.push((member, Origin::Constant(text.to_owned())));
         }
     }

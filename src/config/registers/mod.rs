@@ -7,6 +7,8 @@
 mod file;
 // Registers other than the EBA's, and their mappings.
 mod lists;
+// What their rows say of a mapping.
+mod rows;
 
 use std::collections::HashSet;
 use std::hash::Hash;

@@ -10,6 +10,8 @@ mod files;
 mod trust;
 // The gateway's own keys, and the state's.
 mod keys;
+// Registers by a mapping.
+mod registers;
 // SCA.
 mod sca;
 // A bundle of trust anchors.

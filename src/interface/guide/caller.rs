@@ -72,8 +72,8 @@ pub(super) const fn certificate(reason: Reason) -> Guide {
         },
         Reason::CertificateWrongType => Guide {
             rules: "CRT-3",
-            when: "The certificate is no qualified certificate for electronic seals or website authentication, or of a type that this gateway does not take, or its key may not sign.",
-            remedy: "Use the QSealC, not a certificate for electronic signatures or an ordinary TLS certificate.",
+            when: "The certificate is no qualified certificate for electronic seals or website authentication, or of a type that this gateway does not take; or the EU's trusted lists grant its issuer no service for that type, or say that it is not qualified; or its key may not sign.",
+            remedy: "Use the QSealC, not a certificate for electronic signatures or an ordinary TLS certificate. If it is one, ask your trust service provider what its trusted list says of it.",
             example: "QcType esign",
         },
         Reason::CertificateNotPsd2 => Guide {
@@ -113,8 +113,8 @@ pub(super) const fn registration(reason: Reason) -> Guide {
         },
         Reason::TppNotRegistered => Guide {
             rules: "CRT-7",
-            when: "The registers that the bank uses, the EBA's and a list of its own, do not have the TPP of the certificate in this role for the bank's country; or its authorisation was withdrawn.",
-            remedy: "Compare the organizationIdentifier of your certificate with your entry in the EBA's register: authority, national id, services by country. Where the entry is missing or wrong, ask your competent authority; banks, which are not in that register, ask this bank.",
+            when: "The registers that the bank uses (the EBA's, others such as a national one, and a list of its own) do not have the TPP of the certificate in this role for the bank's country; or its authorisation was withdrawn.",
+            remedy: "Compare the organizationIdentifier of your certificate with your entries in the registers, that of the EBA and that of your competent authority: authority, national id, services by country. Where an entry is missing or wrong, ask your competent authority; banks, which are not in the EBA's register, ask this bank.",
             example: "An account information service that is registered for its home country only",
         },
         _ => Guide {

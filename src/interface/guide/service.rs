@@ -66,9 +66,9 @@ pub(super) const fn failure(reason: Reason) -> Guide {
         },
         Reason::RegisterStale => Guide {
             rules: "CRT-7",
-            when: "The gateway's copy of the EBA's register is older than it may be, and is not to be relied on.",
+            when: "The gateway's copy of a register, the EBA's or another one that the bank uses, is older than it may be, and is not to be relied on.",
             remedy: "Try again after the seconds in Retry-After. If it stays so, tell the bank: its operators have to put a newer register in place.",
-            example: "The daily download of the register has failed for a week",
+            example: "The daily download of a register has failed for a week",
         },
         Reason::RevocationUnavailable => Guide {
             rules: "CRT-6, CRT-11",

@@ -1,11 +1,11 @@
-//! What was downloaded in place of the EBA's export, by its first bytes (ERR-10).
+//! What was downloaded in place of a register, by its first bytes (ERR-10).
 
-/// What a file is that is not JSON; `None` if its first bytes do not tell.
+/// What a file is that is neither JSON nor CSV; `None` if its first bytes do not tell.
 pub(super) fn other(bytes: &[u8]) -> Option<&'static str> {
     let begin = bytes.trim_ascii_start();
     Some(match bytes {
         [] => "it is empty",
-        [0x1f, 0x8b, ..] => "it is gzip: unpack the JSON file in it",
+        [0x1f, 0x8b, ..] => "it is a gzip archive: unpack the file in it",
         [0xef, 0xbb, 0xbf, ..] => {
             "it begins with a byte order mark (U+FEFF): save it as UTF-8 without one"
         }

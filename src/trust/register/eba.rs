@@ -4,7 +4,7 @@
 //! Services. Properties and Services are lists of one-key maps whose value is a string or a list of strings. The reader streams the file:
 //! one entity at a time is in memory, and agents, 98 of 100 entities, are dropped. Zip archives are not read.
 
-use super::{begin, listing::Listing};
+use super::{FileCounts, begin, listing::Listing};
 use crate::Roles;
 use portvakt_base::clock::Timestamp;
 use portvakt_interface::TppId;
@@ -56,9 +56,7 @@ pub(super) struct EbaExport<'a> {
     pub(super) by_code: HashMap<TppId, Listing>,
     /// The latest `__EBA_EntityVersion`: digits from the year to the millisecond.
     pub(super) latest: Option<String>,
-    pub(super) institutions: u64,
-    pub(super) agents: u64,
-    pub(super) without_identity: u64,
+    pub(super) counts: FileCounts,
     host_country: &'a str,
 }
 
@@ -75,9 +73,7 @@ impl<'a> EbaExport<'a> {
             by_national_id: HashMap::new(),
             by_code: HashMap::new(),
             latest: None,
-            institutions: 0,
-            agents: 0,
-            without_identity: 0,
+            counts: FileCounts::default(),
             host_country,
         };
         let mut json = serde_json::Deserializer::from_reader(reader);
@@ -91,14 +87,16 @@ impl<'a> EbaExport<'a> {
 
     fn take(&mut self, entity: &Entity) {
         let version = entity.version.first();
-        if is_version(version) && Some(version) > self.latest.as_deref() {
-            self.latest = Some(version.to_owned());
+        if is_version(version) {
+            self.counts.add_date();
+            if Some(version) > self.latest.as_deref() {
+                self.latest = Some(version.to_owned());
+            }
         }
         if entity.kind.first() == AGENT {
-            self.agents = self.agents.saturating_add(1);
+            self.counts.add_agent();
             return;
         }
-        self.institutions = self.institutions.saturating_add(1);
         let listed = self.listed(entity);
         let mut named = false;
         let (owner, code) = (entity.owner.first(), entity.code.first());
@@ -114,9 +112,7 @@ impl<'a> EbaExport<'a> {
                 named |= file(&mut self.by_code, country, authority, number, listed);
             }
         }
-        if !named {
-            self.without_identity = self.without_identity.saturating_add(1);
-        }
+        self.counts.add(named.then_some(listed));
     }
 
     /// The authorisation of an entity. A withdrawn authorisation has no services, although the register still lists them.

@@ -143,11 +143,7 @@ impl Registers {
             as_of: said.map_or(modified, |said| said.min(modified)),
             max_age: self.settings.max_age,
             withdrawn: WhenWithdrawn::Ignore,
-            counts: FileCounts {
-                institutions: export.institutions,
-                agents: export.agents,
-                without_identity: export.without_identity,
-            },
+            counts: export.counts,
             unknown_roles: Vec::new(),
         });
         Ok(())

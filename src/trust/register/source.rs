@@ -1,6 +1,7 @@
 //! One register: whom it lists, and how old it is.
 
 use super::Listing;
+use crate::Roles;
 use portvakt_base::clock::Timestamp;
 use portvakt_interface::{Registered, TppId};
 use std::{fmt, time::Duration};
@@ -48,6 +49,37 @@ pub struct FileCounts {
     pub agents: u64,
     /// The number of institutions without an authority or an id, which no certificate can name.
     pub without_identity: u64,
+    /// The number of the other institutions whose authorisation stands.
+    pub authorised: u64,
+    /// The number of those that have PSP_AI or PSP_PI in the host country.
+    pub with_role: u64,
+    /// The number of entries, agents too, with the date of their last change.
+    pub dated: u64,
+}
+
+impl FileCounts {
+    /// Counts an institution by its authorisation; `None` for one that no certificate can name.
+    pub(super) fn add(&mut self, listed: Option<Listing>) {
+        let add = |count: &mut u64, counts: bool| {
+            *count = count.saturating_add(u64::from(counts));
+        };
+        let has_role = |roles: Roles| roles.payment_initiation() || roles.account_information();
+        add(&mut self.institutions, true);
+        add(&mut self.without_identity, listed.is_none());
+        let listed = listed.unwrap_or_default();
+        add(&mut self.authorised, listed.authorised);
+        add(&mut self.with_role, has_role(listed.here));
+    }
+
+    /// Counts an agent.
+    pub(super) const fn add_agent(&mut self) {
+        self.agents = self.agents.saturating_add(1);
+    }
+
+    /// Counts the date of an entry.
+    pub(super) const fn add_date(&mut self) {
+        self.dated = self.dated.saturating_add(1);
+    }
 }
 
 impl RegisterName {

@@ -217,6 +217,7 @@ fn agents_are_nobody_and_one_company_is_the_union_of_its_entries() {
     assert_eq!(find(&registers, "PSDNO-FSA-1").listed, Some(expected));
     let read = only(&registers).counts();
     assert_eq!((read.institutions, read.agents), (3, 1));
+    assert_eq!((read.authorised, read.with_role, read.dated), (2, 1, 4));
 }
 
 #[test]
@@ -304,6 +305,11 @@ fn what_is_not_the_export_is_refused() {
         assert!(fault.to_string().starts_with(expected), "{fault}");
         assert!(registers.is_empty());
     }
+    let gzip: &[u8] = &[0x1f, 0x8b, 8, 0];
+    let mut registers = Registers::new(RegisterSettings::default());
+    let fault = registers.take_eba(gzip, NOW).unwrap_err();
+    let expected = "it is a gzip archive: unpack the file in it";
+    assert_eq!(fault.to_string(), expected);
     let deep = format!("[[],[{{\"Services\": {}", "[".repeat(100_000));
     let mut registers = Registers::new(RegisterSettings::default());
     let fault = registers.take_eba(deep.as_bytes(), NOW).unwrap_err();

@@ -121,18 +121,20 @@ impl Mapping {
     }
 
     fn take(&self, texts: &Texts, host_country: &str, read: &mut MappedRead) {
-        read.counts.institutions = read.counts.institutions.saturating_add(1);
         if let Some(text) = self
             .text(Member::Changed, texts)
             .filter(|text| !text.is_empty())
         {
             match self.moment(text) {
-                Some(at) => read.latest = read.latest.max(Some(at)),
+                Some(at) => {
+                    read.latest = read.latest.max(Some(at));
+                    read.counts.add_date();
+                }
                 None => read.odd_date = Some(cut(text)),
             }
         }
         let Some(identity) = self.identity(texts) else {
-            read.counts.without_identity = read.counts.without_identity.saturating_add(1);
+            read.counts.add(None);
             return;
         };
         let mut listing = Listing::default();
@@ -145,6 +147,7 @@ impl Mapping {
                 listing.elsewhere = roles;
             }
         }
+        read.counts.add(Some(listing));
         read.entries.entry(identity).or_default().merge(listing);
     }
 

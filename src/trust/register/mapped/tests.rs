@@ -86,7 +86,7 @@ fn csv_and_json_say_the_same() {
             authorised,
         })
     };
-    for registers in [read(&csv(), ROWS), read(&json(), RECORDS)] {
+    for (registers, dated) in [(read(&csv(), ROWS), 4), (read(&json(), RECORDS), 2)] {
         let registers = registers.unwrap();
         let of = |id: &str| listed(&registers, &format!("PSDNO-FSA-{id}"));
         assert_eq!(of("123456"), entry(ai.or(pi), none, true));
@@ -96,8 +96,15 @@ fn csv_and_json_say_the_same() {
         assert_eq!(of("999"), None);
         let register = &registers.each()[0];
         assert_eq!(register.as_of().to_string(), "2026-03-15T00:00:00Z");
-        assert_eq!(register.counts().institutions, 5);
-        assert_eq!(register.counts().without_identity, 1);
+        let counts = FileCounts {
+            institutions: 5,
+            agents: 0,
+            without_identity: 1,
+            authorised: 3,
+            with_role: 2,
+            dated,
+        };
+        assert_eq!(register.counts(), counts);
         assert_eq!(register.unknown_roles(), ["XX"]);
         assert_eq!(register.len(), 4);
     }
@@ -185,6 +192,18 @@ fn what_is_not_the_register_is_refused() {
     ] {
         let fault = read(&json(), text).unwrap_err();
         assert!(fault.starts_with(expected), "{fault}");
+    }
+}
+
+#[test]
+fn a_gzip_archive_is_to_be_unpacked() {
+    for mapping in [csv(), json()] {
+        let mut registers = Registers::new(RegisterSettings::default());
+        let name = crate::register::RegisterName::new("national");
+        let gzip: &[u8] = &[0x1f, 0x8b, 8, 0];
+        let fault = registers.take_mapped(name, &mapping, gzip, NOW);
+        let text = fault.unwrap_err().to_string();
+        assert_eq!(text, "it is a gzip archive: unpack the file in it");
     }
 }
 
