@@ -5,7 +5,7 @@
 
 use crate::{
     addresses::addresses,
-    bundle::{BundleDocument, BundleFolder, Regression, Use, check, diff},
+    bundle::{BundleDocument, BundleFolder, CURRENT, Regression, Use, check, diff},
     fault::Refusal,
     import::{Imported, ListFile, Request, certificates, import, lists_in},
     losses::SeenCertificates,
@@ -17,7 +17,10 @@ use portvakt_base::{
     clock::{Clock, Timestamp},
     terminal::{Terminal, complain},
 };
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 /// The name of the program.
 const PROGRAM: &str = "portvakt-lists";
@@ -63,7 +66,7 @@ struct ImportOptions {
     /// Leave out the list of a country, such as ES; may be repeated
     #[arg(long, value_name = "COUNTRY")]
     leave_out: Vec<String>,
-    /// The program xmlsec1: it must accept each signature too
+    /// The program xmlsec1: it must accept each signature too, and refuse a list that was altered
     #[arg(long, value_name = "PROGRAM")]
     second_verifier: Option<PathBuf>,
     /// Write the bundle, and leave the last one in use
@@ -129,9 +132,7 @@ fn run_import(options: ImportOptions, now: Timestamp) -> Result<(), Faults> {
         list_of_lists: options.list_of_lists,
         leave_out: options.leave_out.into_iter().collect(),
         at,
-        verifiers: Verifiers {
-            second: options.second_verifier,
-        },
+        verifiers: Verifiers::new(options.second_verifier),
     };
     let mut progress = |line: String| {
         let _ = Terminal::errors().line(line);
@@ -154,13 +155,15 @@ fn run_import(options: ImportOptions, now: Timestamp) -> Result<(), Faults> {
 /// Writes the bundle, if it may follow the last one, puts it in use unless it is held, and prints what changed.
 fn write_bundle(
     imported: &Imported,
-    out: &std::path::Path,
+    out: &Path,
     allow_shrink: bool,
     is_held: bool,
     now: Timestamp,
 ) -> Result<(), Faults> {
     let folder = BundleFolder::open(out).map_err(one)?;
-    let last = folder.current().map_err(one)?;
+    let last = folder
+        .current()
+        .map_err(|refusal| vec![refusal.to_string(), "nothing was imported".to_owned()])?;
     let bundle = BundleDocument::new(imported, now);
     let mut output = Terminal::output();
     let mut print = |line: String| {
@@ -194,9 +197,22 @@ fn write_bundle(
         bundle.lists.len()
     ));
     if is_held {
-        print("it is held: the last bundle stays in use".to_owned());
+        print(held(out, &written, last.is_some()));
     }
     Ok(())
+}
+
+/// What is in use while a bundle is held; where nothing is, how to take the bundle into use.
+fn held(out: &Path, written: &Path, has_last: bool) -> String {
+    if has_last {
+        return "it is held: the last bundle stays in use".to_owned();
+    }
+    let name = written.file_name().unwrap_or_default();
+    format!(
+        "it is held, and no bundle is in use yet; this takes it into use: ln -s {} {}",
+        name.to_string_lossy(),
+        out.join(CURRENT).display()
+    )
 }
 
 fn show(options: &ShowOptions, now: Timestamp) -> Result<(), Faults> {
@@ -216,7 +232,7 @@ fn show(options: &ShowOptions, now: Timestamp) -> Result<(), Faults> {
     Ok(())
 }
 
-fn print_addresses(file: &std::path::Path) -> Result<(), Faults> {
+fn print_addresses(file: &Path) -> Result<(), Faults> {
     let list = ListFile::read(file).map_err(|fault| vec![fault.to_string()])?;
     let found =
         addresses(&list).map_err(|refusal| vec![format!("{}: {refusal}", file.display())])?;

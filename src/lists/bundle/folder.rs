@@ -69,13 +69,34 @@ impl BundleFolder {
     /// The bundle in use, if there is one.
     ///
     /// # Errors
-    /// Its document cannot be read.
+    /// Its document cannot be read, or the link leads to nothing.
     pub fn current(&self) -> Result<Option<BundleDocument>, Refusal> {
         let current = self.path.join(CURRENT);
+        if private_file::is_dangling(&current) {
+            return Err(self.dangling(&current));
+        }
         match fs::symlink_metadata(&current) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             _ => read(&current).map(Some),
         }
+    }
+
+    /// Why nothing is imported where the link to the bundle in use leads to nothing, and what to do.
+    fn dangling(&self, current: &Path) -> Refusal {
+        let target = fs::read_link(current).unwrap_or_default();
+        let newest = dated(&self.path).ok().and_then(|mut all| all.pop());
+        let advice = match newest.as_deref().and_then(Path::file_name) {
+            Some(name) => format!(
+                "let it lead to a bundle that is there, such as {}, or remove it: then the import is a first one, and is compared with none",
+                name.to_string_lossy()
+            ),
+            None => "remove it: no bundle is left in the folder to compare with, and the import is a first one".to_owned(),
+        };
+        Refusal::new(format_args!(
+            "{}: it leads to {}, which is not there, so that no bundle is in use and none can be compared with; {advice}",
+            current.display(),
+            target.display()
+        ))
     }
 
     /// Writes a bundle and puts it in use. Its folder is returned.

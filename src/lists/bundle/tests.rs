@@ -265,6 +265,27 @@ fn a_write_that_fails_leaves_the_last_bundle() {
 }
 
 #[test]
+fn a_link_that_leads_nowhere_is_named() {
+    let lists = Lists::new(1);
+    let out = tempfile::tempdir().unwrap();
+    write(out.path(), &lists.import(1, 7), NOW);
+    let current = out.path().join(CURRENT);
+    fs::remove_file(&current).unwrap();
+    symlink("2026-06-01T000000Z", &current).unwrap();
+    let folder = BundleFolder::open(out.path()).unwrap();
+    let fault = folder.current().unwrap_err().to_string();
+    let expected = "/current: it leads to 2026-06-01T000000Z, which is not there";
+    assert!(fault.contains(expected), "{fault}");
+    assert!(fault.contains("such as 2026-07-01T000000Z, or"), "{fault}");
+    fs::remove_dir_all(out.path().join("2026-07-01T000000Z")).unwrap();
+    let fault = folder.current().unwrap_err().to_string();
+    assert!(fault.contains("; remove it: no bundle is left"), "{fault}");
+    // As it says.
+    fs::remove_file(&current).unwrap();
+    assert_eq!(folder.current().unwrap(), None);
+}
+
+#[test]
 fn another_format_is_refused() {
     let lists = Lists::new(1);
     let out = tempfile::tempdir().unwrap();

@@ -4,7 +4,24 @@
 pub(crate) mod mint;
 
 use crate::Certificate;
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// The script of a second verifier that accepts minted lists, but no list that was altered by a character before its signature.
+pub(crate) const AGREES: &str = "for file; do :; done\n! grep -q 'x<ds:Signature' \"$file\"";
+
+/// A program of this script. A shell writes it: a file that this process holds open for writing, or a child of another test that was just
+/// started, cannot be run.
+pub(crate) fn script(folder: &Path, name: &str, text: &str) -> PathBuf {
+    let path = folder.join(name);
+    let write = "printf '#!/bin/sh\\n%s\\n' \"$1\" > \"$2\" && chmod 755 \"$2\"";
+    let mut shell = Command::new("sh");
+    let shell = shell.args(["-c", write, "sh", text]).arg(&path);
+    assert!(shell.status().unwrap().success(), "{name}");
+    path
+}
 
 /// The real lists, in a folder beside the project; `None` where there are none.
 pub(crate) fn real_lists() -> Option<PathBuf> {

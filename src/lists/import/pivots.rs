@@ -7,6 +7,8 @@
 //! Question: must pivots be followed if a pinned signer signed the list of lists itself? Answer: no. Whoever has a pinned key can write any
 //! SchemeInformationURI, so pivots cannot take trust away from a pin; the operator does, by other pins. A new Official Journal resets
 //! the chain in the same way.
+//!
+//! What the second verifier says against a list that this program has verified ends the import: no other chain makes up for it.
 
 use super::{
     fault::Fault,
@@ -17,7 +19,7 @@ use crate::{
     certificate::Certificate,
     fault::Refusal,
     list::{Claim, ListType, TrustedList},
-    second::Verifiers,
+    second::{Objection, Verifiers},
     signature::Signed,
 };
 use std::path::Path;
@@ -40,7 +42,8 @@ pub(super) struct Verified<'a> {
 /// Verifies a list of lists by the pinned signers, or by those whom pivots of the folder name.
 ///
 /// # Errors
-/// Neither a pinned signer nor one of the pivots signed it, or it was altered; a pivot that it names is missing or refused.
+/// Neither a pinned signer nor one of the pivots signed it, or it was altered; a pivot that it names is missing or refused; or the second
+/// verifier objects to one of them, which is the reason alone.
 pub(super) fn verify_list_of_lists<'a>(
     list: &'a ListFile,
     request: &Request,
@@ -52,13 +55,15 @@ pub(super) fn verify_list_of_lists<'a>(
             let pivots = Vec::new();
             return Ok(Verified { signed, pivots });
         }
-        Err(refusal) => refusal,
+        Err(Objection::Second(refusal)) => return Err(refuse(refusal)),
+        Err(Objection::Own(refusal)) => refusal,
     };
     let mut last = None;
     for chain in chains(claim.information()).map_err(refuse)? {
         match follow(&chain, list, request) {
             Ok(verified) => return Ok(verified),
-            Err(fault) => last = Some(fault),
+            Err(Stop::Second(fault)) => return Err(fault),
+            Err(Stop::Own(fault)) => last = Some(fault),
         }
     }
     Err(match last {
@@ -109,12 +114,31 @@ pub(crate) fn file_of(address: &str) -> Option<&str> {
     is_name.then_some(name)
 }
 
+/// Why a chain of pivots does not lead to the list.
+enum Stop {
+    /// This program refuses one of its lists, or has not all of them: another chain may lead there.
+    Own(Fault),
+    /// The second verifier objects to one of its lists.
+    Second(Fault),
+}
+
+impl Stop {
+    fn of(file: &Path, objection: Objection) -> Self {
+        match objection {
+            Objection::Own(refusal) => Self::Own(Fault::of(file, refusal)),
+            Objection::Second(refusal) => Self::Second(Fault::of(file, refusal)),
+        }
+    }
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Self::Own(fault)
+    }
+}
+
 /// Follows a chain from the pins to the list.
-fn follow<'a>(
-    chain: &[&str],
-    list: &'a ListFile,
-    request: &Request,
-) -> Result<Verified<'a>, Fault> {
+fn follow<'a>(chain: &[&str], list: &'a ListFile, request: &Request) -> Result<Verified<'a>, Stop> {
     let mut signers = request.pins.clone();
     let mut pivots = Vec::new();
     for name in chain {
@@ -132,11 +156,11 @@ fn follow<'a>(
             continue;
         }
         signers = signers_after(&file, &signers, &request.verifiers)
-            .map_err(|refusal| Fault::of(path, refusal))?;
+            .map_err(|objection| Stop::of(path, objection))?;
         pivots.push((*name).to_owned());
     }
     let signed = request.verifiers.verify(&list.document, &signers);
-    let signed = signed.map_err(|refusal| Fault::of(&list.path, refusal))?;
+    let signed = signed.map_err(|objection| Stop::of(&list.path, objection))?;
     Ok(Verified { signed, pivots })
 }
 
@@ -145,7 +169,7 @@ fn signers_after(
     pivot: &ListFile,
     signers: &[Certificate],
     verifiers: &Verifiers,
-) -> Result<Vec<Certificate>, Refusal> {
+) -> Result<Vec<Certificate>, Objection> {
     let signed = verifiers.verify(&pivot.document, signers)?;
     let list = TrustedList::read(&signed)?;
     check_list_of_lists(&list)?;
@@ -153,9 +177,7 @@ fn signers_after(
     let own = own.filter(|pointer| pointer.list_type == ListType::ListOfLists);
     let signers: Vec<_> = own.flat_map(|pointer| pointer.signers.clone()).collect();
     match signers.is_empty() {
-        true => Err(Refusal::new(
-            "a pivot without a pointer to the list of lists",
-        )),
+        true => Err(Refusal::new("a pivot without a pointer to the list of lists").into()),
         false => Ok(signers),
     }
 }

@@ -4,6 +4,8 @@
 mod minted;
 // Real lists, pivots and resets.
 mod real;
+// A second verifier that objects.
+mod second;
 
 use super::{Fault, Imported, Request, import, lists_in};
 use crate::Certificate;

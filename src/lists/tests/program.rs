@@ -159,6 +159,46 @@ fn import_show_and_what_is_refused() {
     assert!(out.contains("no file of: AT, BE"), "{out}");
 }
 
+/// Without a bundle in use: a first one that is held, and a link that leads nowhere.
+//= CRT-13 accepted
+//= CRT-13 refused
+#[test]
+fn no_bundle_is_in_use() {
+    let Some(root) = real_lists() else { return };
+    let place = Place::new(root);
+    place.put(&["SE.xml"]);
+    let (out, errors, status) = place.import("EU.xml", &["--at", "2019-10-01", "--hold"]);
+    assert_eq!(status, 0, "{errors}");
+    assert_eq!(place.current(), None);
+    let (_, command) = out.split_once("this takes it into use: ").unwrap();
+    let done = Command::new("sh").args(["-c", command]).status().unwrap();
+    assert!(done.success(), "{out}");
+    let bundle = place.folder.path().join("out/current").canonicalize();
+    let bundle = bundle.unwrap();
+
+    let other = place.path("pins/EU.pem");
+    let shown_by = |seen: &str| shown(&run(&["show", &place.path("out"), "--seen", seen]));
+    let (out, errors, status) = shown_by(&other);
+    assert_eq!((out.as_str(), status), ("", 1), "{errors}");
+    assert!(
+        errors.contains("pins/EU.pem: no line of it is a certificate"),
+        "{errors}"
+    );
+    fs::write(place.path("none"), "").unwrap();
+    let (out, errors, status) = shown_by(&place.path("none"));
+    assert_eq!(status, 0, "{errors}");
+    assert!(out.contains("of 0 seen within 30 days:"), "{out}");
+
+    fs::remove_dir_all(bundle).unwrap();
+    let (_, errors, status) = place.import("EU.xml", &["--at", "2019-10-01"]);
+    assert_eq!(status, 1);
+    assert!(
+        errors.contains("which is not there, so that no bundle is in use"),
+        "{errors}"
+    );
+    assert!(errors.contains("nothing was imported"), "{errors}");
+}
+
 /// The gateway runs as another user than the import.
 #[test]
 fn everybody_reads_a_bundle_whatever_the_umask_is() {

@@ -194,6 +194,13 @@ impl<'a> Element<'a> {
         Refusal::at(self.line(), what)
     }
 
+    /// Where its start tag begins in the source, in bytes.
+    pub(crate) fn start(&self) -> usize {
+        let name = usize::try_from(self.node.name.prefix.start).unwrap_or_default();
+        // Behind the `<`.
+        name.saturating_sub(1)
+    }
+
     /// Its prefix; empty for none.
     pub(crate) fn prefix(&self) -> &'a str {
         self.node.name.prefix.of(&self.document.source)

@@ -4,17 +4,37 @@ use super::{
     LIST, hostile::originals, judge, mutate::Mutant, own_signers, real_lists, wrapping::wrapped,
 };
 use crate::{
-    Certificate,
+    Certificate, Document,
     minting::{Mint, Signer},
-    second::run,
+    second::{Program, Verdict, Verifiers},
 };
-use std::{path::Path, thread};
+use std::{path::PathBuf, thread};
 
 /// Whether xmlsec1 accepts a list by the key of this signer.
 fn xmlsec1_accepts(bytes: &[u8], signer: &Certificate) -> bool {
-    let said = run(Path::new("xmlsec1"), bytes, signer);
-    said.expect("xmlsec1 is installed (.ci/needs.sh systems)")
-        .is_none()
+    let verdict = Program::new(PathBuf::from("xmlsec1")).ask(bytes, signer);
+    match verdict.expect("xmlsec1 is installed (.ci/needs.sh systems)") {
+        Verdict::Accepts => true,
+        Verdict::Refuses(_) => false,
+        Verdict::TooSlow => panic!("xmlsec1 has not ended in time"),
+    }
+}
+
+/// xmlsec1 as the import asks it: it accepts a list, and refuses it when it was altered, which is the trial.
+#[test]
+#[ignore = "needs xmlsec1"]
+fn xmlsec1_is_a_second_verifier() {
+    let signer = Signer::rsa("signer", 2048);
+    let mut lists = vec![("minted".to_owned(), Mint::new(&signer).sign(LIST))];
+    lists.extend(originals());
+    for (name, bytes) in lists {
+        let signers = own_signers(&bytes);
+        let document = Document::parse(bytes).unwrap();
+        // A new one for each list: each is altered.
+        let verifiers = Verifiers::new(Some(PathBuf::from("xmlsec1")));
+        let verified = verifiers.verify(&document, &signers);
+        assert!(verified.is_ok(), "{name}: {verified:?}");
+    }
 }
 
 /// Both accept the real lists, and both refuse those that were broken.
