@@ -9,7 +9,7 @@ ARGS =
 # The number of kills of `make soak`, or of losses of `make failover`.
 COUNT = 100
 
-.PHONY: help demo test bounds test-systems test-packages soak failover faults flood check dist docs package bench bench-parts bench-postgres edge clean needs-build needs-package needs-test-packages needs-bench needs-edge needs-tests needs-systems
+.PHONY: help demo test bounds exhaust test-systems test-packages soak failover faults flood check dist docs package bench bench-parts bench-postgres edge clean needs-build needs-package needs-test-packages needs-bench needs-edge needs-tests needs-systems
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -23,6 +23,9 @@ test: needs-tests ## Run every test: unit tests, integration tests, examples in 
 
 bounds: needs-tests ## Run the tests that assert an upper bound on a time, alone: leave the machine to them
 	@.ci/test.sh bounds
+
+exhaust: needs-build ## Run the tests named exhaustive over their whole spaces, in release
+	PORTVAKT_EXHAUST=all cargo test --release $(CARGO_FLAGS) -p portvakt-interface -p portvakt-state -p portvakt-gateway --lib -- exhaustive::
 
 test-systems: needs-systems ## Run the tests that need other programs or more than seconds (Go, Java, Node, nginx, Chromium, Prometheus, testssl.sh, sslyze, pkilint)
 	@.ci/test.sh systems

@@ -23,3 +23,6 @@ pub use redirect::{Failure, completed, failed};
 pub use rotate::{Rotated, rotate};
 pub use seals::{MOST_SEALS, SEALS_ALERT, SealFault, SealsFault, check as check_seals};
 pub use settings::{PsuPresent, ScaSettings, UnknownPsu};
+
+#[cfg(test)]
+mod exhaustive;

@@ -81,3 +81,6 @@ mod tests {
         );
     }
 }
+
+#[cfg(test)]
+mod exhaustive;

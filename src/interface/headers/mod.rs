@@ -61,3 +61,6 @@ pub use table::{
 };
 pub use uuid_form::{CorporateId, PsuId};
 pub use white_space::trim;
+
+#[cfg(test)]
+mod exhaustive;

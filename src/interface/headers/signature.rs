@@ -198,3 +198,6 @@ mod tests {
         }
     }
 }
+
+#[cfg(test)]
+mod exhaustive;

@@ -34,3 +34,6 @@ pub(super) use sca::ScaEnd;
 
 #[cfg(test)]
 pub(super) use replay::DAY;
+
+#[cfg(test)]
+mod exhaustive;
