@@ -26,9 +26,10 @@ mod kid;
 mod money;
 mod rates;
 
-// The bank's records: a ledger by double entry, and its customers.
+// The bank's records: a ledger by double entry, its customers, and the forms of transaction details.
 mod bank;
 mod customer;
+mod details;
 mod history;
 mod ledger;
 mod psu;
@@ -107,6 +108,10 @@ pub(crate) struct CoreArgs {
     /// Believe the headers of whoever calls: for a gateway without assertion.key. Whoever reaches the address is then any TPP.
     #[arg(long)]
     danger_believe_anyone: bool,
+    /// Show the known issue of the interface: neither dateFrom, dateTo nor limit filters the pending transactions of an account that is no
+    /// card account.
+    #[arg(long)]
+    known_issue: bool,
     /// A file that gets one line of JSON per request that the gateway forwards.
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
@@ -114,10 +119,9 @@ pub(crate) struct CoreArgs {
 
 /// Serves until the process is ended.
 pub(crate) fn run(args: &CoreArgs) -> Result<(), Box<dyn std::error::Error>> {
-    let rates = Rates::load(args.rates.as_deref())?;
     let core = Arc::new(Core {
         journal: Journal::open(args.log.as_ref())?,
-        bank: Mutex::new(Bank::open(args.ledger.as_deref(), rates, Clock::System)?),
+        bank: Mutex::new(open_bank(args)?),
         control: Control::new(&args.control),
         endings: tokio::sync::Mutex::default(),
         forms: FormTokens::default(),
@@ -141,6 +145,14 @@ pub(crate) fn run(args: &CoreArgs) -> Result<(), Box<dyn std::error::Error>> {
         axum::serve(listener, service).await?;
         Ok(())
     })
+}
+
+/// The bank that the command line asks for.
+fn open_bank(args: &CoreArgs) -> Result<Bank, Box<dyn std::error::Error>> {
+    let rates = Rates::load(args.rates.as_deref())?;
+    let mut bank = Bank::open(args.ledger.as_deref(), rates, Clock::System)?;
+    bank.has_known_issue = args.known_issue;
+    Ok(bank)
 }
 
 /// The core as a service. The page has its own route, so that it is never logged; operations are in their own table.

@@ -120,9 +120,39 @@ pub(super) fn details(components: &mut Components<'_>) -> Value {
     })
 }
 
-/// §Transaction details: the object.
-pub(super) fn transaction(components: &mut Components<'_>) -> Value {
+/// §Transaction details: the members that an element of the simulated bank's transaction list has too (SBX-8).
+pub(super) fn listed_members(components: &mut Components<'_>) -> Map<String, Value> {
     let (amount, account, links) = (amount(components), account(components), links(components));
+    let members = [
+        (
+            "bankTransactionCode",
+            json!({ "type": "string", "minLength": 4, "maxLength": 14 }),
+        ),
+        ("transactionId", string()),
+        ("bookingDate", day()),
+        ("valueDate", day()),
+        ("transactionAmount", amount),
+        ("creditorName", text(70)),
+        ("creditorAccount", account.clone()),
+        ("ultimateCreditor", text(70)),
+        ("debtorName", text(70)),
+        ("debtorAccount", account),
+        ("ultimateDebtor", text(70)),
+        ("remittanceInformationUnstructured", text(140)),
+        (
+            "purposeCode",
+            json!({ "type": "string", "minLength": 1, "maxLength": 4 }),
+        ),
+        ("remittanceInformationUnstructuredArray", array(text(140))),
+        ("_links", links),
+    ];
+    let members = members.into_iter();
+    members.map(|(name, of)| (name.to_owned(), of)).collect()
+}
+
+/// §Transaction details: the object, with the members that only the details have.
+fn transaction(components: &mut Components<'_>) -> Value {
+    let mut members = listed_members(components);
     let exchange = components.schema("CurrencyExchange", || {
         let members = json!({
             "sourceCurrency": string(),
@@ -139,31 +169,18 @@ pub(super) fn transaction(components: &mut Components<'_>) -> Value {
         object(&[], members)
     });
     components.schema("Transaction", || {
-        let members = json!({
-            "bankTransactionCode": { "type": "string", "minLength": 4, "maxLength": 14 },
-            "transactionId": string(),
-            "endToEndId": text(35),
-            "bookingDate": day(),
-            "valueDate": day(),
-            "transactionAmount": amount,
-            "currencyExchange": exchange,
-            "creditorId": text(35),
-            "creditorName": text(70),
-            "creditorAccount": account,
-            "creditorAgent": string(),
-            "ultimateCreditor": text(70),
-            "debtorName": text(70),
-            "debtorAccount": account,
-            "debtorAgent": string(),
-            "ultimateDebtor": text(70),
-            "remittanceInformationUnstructured": text(140),
-            "purposeCode": { "type": "string", "minLength": 1, "maxLength": 4 },
-            "proprietaryBankTransactionCode": text(35),
-            "remittanceInformationUnstructuredArray": array(text(140)),
-            "remittanceInformationStructuredArray": array(structured),
-            "_links": links,
-        });
-        object(&[], members)
+        let of_details_only = [
+            ("endToEndId", text(35)),
+            ("currencyExchange", exchange),
+            ("creditorId", text(35)),
+            ("creditorAgent", string()),
+            ("debtorAgent", string()),
+            ("proprietaryBankTransactionCode", text(35)),
+            ("remittanceInformationStructuredArray", array(structured)),
+        ];
+        let of_details_only = of_details_only.into_iter();
+        members.extend(of_details_only.map(|(name, of)| (name.to_owned(), of)));
+        object(&[], Value::Object(members))
     })
 }
 

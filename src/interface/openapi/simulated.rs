@@ -6,8 +6,8 @@ use super::{
     components::Components,
     links::links,
     shapes::{
-        account, amount, array, basket_status_word, boolean, links_only, mock_transaction, object,
-        payment_created, payment_status_word, string, text, transaction,
+        account, amount, array, basket_status_word, boolean, links_only, listed_members,
+        mock_transaction, object, payment_created, payment_status_word, string, text,
     },
 };
 use serde_json::{Value, json};
@@ -75,7 +75,7 @@ fn balance_list(components: &mut Components<'_>) -> Value {
 }
 
 fn transaction_list(components: &mut Components<'_>) -> Value {
-    let (account, transaction) = (account(components), transaction(components));
+    let (account, transaction) = (account(components), listed_transaction(components));
     let links = links(components);
     let page = components.schema("TransactionPage", || {
         let members = json!({
@@ -88,6 +88,17 @@ fn transaction_list(components: &mut Components<'_>) -> Value {
     components.schema("TransactionList", || {
         let members = json!({ "account": account, "transactions": page });
         object(&["transactions"], members)
+    })
+}
+
+/// An element of the list, lighter than its details (SBX-8).
+fn listed_transaction(components: &mut Components<'_>) -> Value {
+    let members = listed_members(components);
+    components.schema("ListedTransaction", || {
+        let text = "A transaction with less than its details, which the link transactionDetails leads to. Only the details have \
+            endToEndId, currencyExchange, creditorId, creditorAgent, debtorAgent, proprietaryBankTransactionCode, \
+            remittanceInformationStructuredArray and additionalInformationProprietaryX.";
+        json!({ "type": "object", "description": text, "properties": members })
     })
 }
 

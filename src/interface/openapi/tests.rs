@@ -2,7 +2,9 @@ use super::*;
 use crate::{
     Reason,
     headers::{TABLE, identity::IdentityForm},
-    operations::{Answer, Body, Deprecated, Environment, Parameter, ParameterKind, Role, builtin},
+    operations::{
+        Answer, Body, Deprecated, Environment, Lookup, Parameter, ParameterKind, Role, builtin,
+    },
     payload::Ibans,
 };
 use http::Method;
@@ -273,4 +275,38 @@ fn what_is_deprecated_and_what_production_lacks() {
     // One path, although the catalogue calls its id by two names.
     let item = &description["paths"]["/v1/sandbox/accounts/{mockAccountId}/transactions"];
     assert_eq!(item.as_object().unwrap().len(), 2);
+}
+
+/// Every link of an answer: its address and its verbs.
+fn links<'a>(answer: &'a Value, found: &mut Vec<(&'a str, &'a Value)>) {
+    match answer {
+        Value::Object(members) => {
+            if let Some(href) = members.get("href") {
+                found.push((href.as_str().unwrap(), &members["verbs"]));
+            }
+            members.values().for_each(|member| links(member, found));
+        }
+        Value::Array(elements) => elements.iter().for_each(|element| links(element, found)),
+        _ => {}
+    }
+}
+
+//= SBX-8 accepted
+#[test]
+fn the_links_of_examples_lead_to_operations() {
+    let (catalogue, _) = described(Environment::Sandbox);
+    for operation in builtin() {
+        let answer = examples::answer(&operation.name).unwrap();
+        let mut found = Vec::new();
+        links(&answer, &mut found);
+        // The others lead a browser to the bank.
+        for (href, verbs) in found.iter().filter(|(href, _)| href.starts_with('/')) {
+            let target = crate::path::Target::parse(href.as_bytes()).unwrap();
+            for verb in verbs.as_array().unwrap() {
+                let method = verb.as_str().unwrap().parse().unwrap();
+                let leads = catalogue.find(&method, &target);
+                assert!(matches!(leads, Lookup::Found(_)), "{verb} {href}");
+            }
+        }
+    }
 }

@@ -26,6 +26,8 @@ pub(super) struct Bank {
     pub(super) rates: Rates,
     /// The key from which PSU-IDs are derived.
     pub(super) psu_key: String,
+    /// Whether lists of pending transactions show the interface's known issue (SBX-10).
+    pub(super) has_known_issue: bool,
     clock: Clock,
     zone: TimeZone,
 }
@@ -59,7 +61,7 @@ pub(crate) enum BankFault {
 }
 
 impl Bank {
-    /// Opens a ledger, or creates one with its folder and the customers of SBX-1.
+    /// Opens a ledger, or creates one with its folder and the customers of SBX-1. The bank is without the known issue.
     pub(super) fn open(file: Option<&Path>, rates: Rates, clock: Clock) -> Result<Self, BankFault> {
         let db = match file {
             None => Connection::open_in_memory()?,
@@ -82,6 +84,7 @@ impl Bank {
             db,
             rates,
             psu_key: String::new(),
+            has_known_issue: false,
             clock,
             zone: TimeZone::get(TIME_ZONE)?,
         };

@@ -1,7 +1,7 @@
 //! The transactions of an account: booked ones, and pending ones, which are signed and not booked.
 
 use super::bank::{Bank, BankFault, day};
-use super::customer::Account;
+use super::customer::{Account, AccountKind};
 use super::payment::Payment;
 use super::payment_status::PENDING;
 use jiff::civil::Date;
@@ -23,7 +23,7 @@ pub(super) struct Transaction {
     pub(super) details: Map<String, Value>,
 }
 
-/// The selection of booked transactions.
+/// The selection of transactions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Page {
     /// The first day.
@@ -104,8 +104,28 @@ impl Bank {
         rows.next().transpose()
     }
 
+    /// A page of pending transactions, the latest payment first, and whether there are more. If the bank has the known issue, all of them
+    /// are on every page, except those of a card account (SBX-10).
+    pub(super) fn pending(
+        &self,
+        account: &Account,
+        page: &Page,
+    ) -> Result<(Vec<PendingTransaction>, bool), BankFault> {
+        let mut all = self.all_pending(account)?;
+        if self.has_known_issue && account.kind != AccountKind::Card {
+            return Ok((all, false));
+        }
+        all.retain(|one| page.has(one.due));
+        let offset = usize::try_from(page.offset).unwrap_or_default();
+        let mut rest = all.into_iter().skip(offset).collect::<Vec<_>>();
+        let limit = usize::try_from(page.limit).unwrap_or(usize::MAX);
+        let more = rest.len() > limit;
+        rest.truncate(limit);
+        Ok((rest, more))
+    }
+
     /// All signed payments that are not booked. A periodic payment is not a transaction until it is carried out.
-    pub(super) fn pending(&self, account: &Account) -> Result<Vec<PendingTransaction>, BankFault> {
+    fn all_pending(&self, account: &Account) -> Result<Vec<PendingTransaction>, BankFault> {
         let mut found = self.db.prepare_cached(&format!(
             "SELECT due, CASE WHEN part.debtor = ?1 THEN -debit ELSE credit END, details \
              FROM part JOIN payment ON payment.id = payment \

@@ -1,9 +1,11 @@
 //! The ledger: postings by double entry, and balances.
 //!
-//! Invariant: the bookings of a posting sum to zero in each currency, so all bookings do; a posting is never changed or removed.
-//! A balance is a sum, computed when it is read.
+//! Invariants: the bookings of a posting sum to zero in each currency, so all bookings do; a posting is never changed or removed.
+//! A balance is a sum, computed when it is read. No balance of a customer has more digits than an amount, so no sum overflows: whoever
+//! books or signs asks [`Balance::has_room_for`] before.
 
 use super::bank::{Bank, BankFault};
+use super::money::MOST;
 use super::payment_status::PENDING;
 use jiff::civil::Date;
 use rusqlite::{OptionalExtension, params};
@@ -104,6 +106,16 @@ impl Balance {
         self.booked
             .saturating_sub(self.leaving)
             .saturating_add(self.coming)
+    }
+
+    /// Whether this amount more may come in, or leave if it is negative: every balance stays between the largest amount and its opposite.
+    pub(super) const fn has_room_for(&self, amount: i64) -> bool {
+        if amount < 0 {
+            let least = self.booked.saturating_sub(self.leaving);
+            return least.saturating_add(amount) >= -MOST;
+        }
+        let most = self.booked.saturating_add(self.coming);
+        most.saturating_add(self.credit_line).saturating_add(amount) <= MOST
     }
 }
 
@@ -245,6 +257,28 @@ mod tests {
     use super::*;
     use crate::core::bank::tests::bank;
     use crate::core::money::NOK;
+
+    #[test]
+    fn a_balance_has_room_up_to_the_largest_amount() {
+        let balance = Balance {
+            booked: 100,
+            leaving: 30,
+            reserved: 20,
+            coming: 7,
+            credit_line: 50,
+        };
+        for (amount, has_room) in [
+            (0, true),
+            (MOST - 157, true),
+            (MOST - 156, false),
+            (i64::MAX, false),
+            (-MOST - 70, true),
+            (-MOST - 71, false),
+            (i64::MIN, false),
+        ] {
+            assert_eq!(balance.has_room_for(amount), has_room, "{amount}");
+        }
+    }
 
     fn posting(bookings: Vec<(LedgerAccount<'_>, i64)>) -> Posting<'_> {
         let day = jiff::civil::date(2026, 3, 2);

@@ -12,8 +12,8 @@ pub(super) const BANK_NUMBER: &str = "9710";
 /// The bank's BIC.
 pub(super) const BIC: &str = "PVSBNO22XXX";
 
-/// The largest booking, in minor units: the list of sandbox transactions writes it as an int32 (§Sandbox transaction).
-pub(super) const MOST: i64 = 2_147_483_647;
+/// The largest amount, in minor units: precision 18 (§Amount object). The type holds nine times as much.
+pub(super) const MOST: i64 = 999_999_999_999_999_999;
 
 /// Formats minor units as the interface does: with the currency's number of fraction digits.
 pub(super) fn written(amount: i64, digits: u32) -> String {
@@ -40,6 +40,16 @@ pub(super) fn read(text: &str, digits: u32) -> Option<i64> {
     }
     let amount: i64 = format!("{whole}{part}").parse().ok()?;
     (amount <= MOST).then_some(amount.saturating_mul(sign))
+}
+
+/// As [`read`], with no more than these fraction digits.
+pub(super) fn read_up_to(text: &str, digits: u32) -> Option<i64> {
+    if text.ends_with('.') {
+        return None;
+    }
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let width = usize::try_from(digits).ok()?;
+    read(&format!("{whole}.{part:0<width$}"), digits)
 }
 
 /// The account number of ten digits; `None` if its check digit would be ten.
@@ -108,13 +118,39 @@ mod tests {
             "1.-1",
             "+1.00",
             "a.bc",
-            "21474836.48",
+            "10000000000000000.00",
+            "99999999999999999999.00",
             "1.0٣",
         ] {
             assert_eq!(read(bad, 2), None, "{bad}");
         }
-        assert_eq!(read("21474836.47", 2), Some(MOST));
+        assert_eq!(read("9999999999999999.99", 2), Some(MOST));
+        assert_eq!(read("-9999999999999999.99", 2), Some(-MOST));
         assert_eq!(read("1.0", 0), None);
+    }
+
+    #[test]
+    fn amounts_without_minor_units_have_up_to_so_many_digits() {
+        for (text, amount) in [
+            ("1", 100_000),
+            ("1.5", 150_000),
+            ("-0.00001", -1),
+            ("9999999999999.99999", MOST),
+        ] {
+            assert_eq!(read_up_to(text, 5), Some(amount), "{text}");
+        }
+        for bad in [
+            "",
+            ".",
+            "1.",
+            ".5",
+            "1.000000",
+            "1.0.0",
+            "1.x",
+            "10000000000000",
+        ] {
+            assert_eq!(read_up_to(bad, 5), None, "{bad}");
+        }
     }
 
     #[test]

@@ -9,9 +9,9 @@
 //! The interface names the statuses and hardly defines them. Here, ACTC is signed and waits for its day; ACWC likewise, for
 //! another day than requested, which is not a bank day; PDNG is a large transfer abroad under review until the next run; ACCP
 //! lacks funds; ACSP is booked and in transit to the other bank; ACWP likewise for an instant payment; ACSC has arrived. RJCT and
-//! CANC are final. A bulk is PART if only some of its parts were refused. Invariants: only signing, the batch and a cancellation
-//! change a status, never a read; a payment's status is not stored, but follows from its parts; a booking is never undone.
-//! Pending means signed and not booked.
+//! CANC are final; signing refuses what would give an account a balance of more digits than an amount has. A bulk is PART if only
+//! some of its parts were refused. Invariants: only signing, the batch and a cancellation change a status, never a read; a
+//! payment's status is not stored, but follows from its parts; a booking is never undone. Pending means signed and not booked.
 
 // A TPP's order: the body, parsed and validated.
 pub(super) mod order;
@@ -154,7 +154,8 @@ impl Payment {
 
     /// The total fee, in the debtor account's currency.
     pub(super) fn fee(&self) -> i64 {
-        self.parts.iter().map(|part| part.fee).sum()
+        let fees = self.parts.iter().map(|part| part.fee);
+        fees.fold(0, i64::saturating_add)
     }
 }
 

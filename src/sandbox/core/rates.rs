@@ -1,8 +1,12 @@
 //! Exchange rates from a file, as of one day: the value of one unit of a currency in NOK.
 //!
+//! The built-in file has every currency of the interface's list (SBX-17). Its rates are invented for a simulated bank: they never change,
+//! and are near real ones only so that sums look likely. Where ISO 4217 defines no minor units (XDR), `minorUnits` is null, and an amount
+//! has any number of fraction digits that the interface allows.
+//!
 //! Invariant: a conversion is exact except for one rounding, half away from zero, to the minor unit of the target.
 
-use super::money::NOK;
+use super::money::{self, NOK};
 use jiff::civil::Date;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -13,6 +17,9 @@ const DEFAULT: &str = include_str!("rates.json");
 
 /// The number of fraction digits of a rate in NOK.
 const SCALE_DIGITS: u32 = 6;
+
+/// The maximum number of fraction digits of an amount (§Amount object).
+const MOST_DIGITS: u32 = 5;
 
 /// All currencies of the bank.
 #[derive(Clone, Debug)]
@@ -25,6 +32,8 @@ pub(super) struct Rates {
 #[derive(Clone, Copy, Debug)]
 struct Rate {
     digits: u32,
+    /// Whether an amount has exactly these digits, and not fewer.
+    is_exact: bool,
     /// Millionths of a NOK for one unit.
     nok: i128,
 }
@@ -58,7 +67,9 @@ struct Written {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct WrittenRate {
-    minor_units: u32,
+    /// Null is written: a member that was forgotten is a fault.
+    #[serde(deserialize_with = "Option::deserialize")]
+    minor_units: Option<u32>,
     nok: String,
 }
 
@@ -82,32 +93,53 @@ impl Rates {
             NOK.to_owned(),
             Rate {
                 digits: 2,
+                is_exact: true,
                 nok: one,
             },
         )]);
         for (currency, rate) in written.currencies {
-            let nok = scaled(&rate.nok).filter(|nok| *nok > 0 && rate.minor_units <= 5);
+            let digits = rate.minor_units.unwrap_or(MOST_DIGITS);
+            let nok = scaled(&rate.nok).filter(|nok| *nok > 0 && digits <= MOST_DIGITS);
             let nok = nok.ok_or_else(|| RatesFault::Rate(currency.clone()))?;
-            let digits = rate.minor_units;
-            currencies.entry(currency).or_insert(Rate { digits, nok });
+            let is_exact = rate.minor_units.is_some();
+            currencies.entry(currency).or_insert(Rate {
+                digits,
+                is_exact,
+                nok,
+            });
         }
         Ok(Self { quoted, currencies })
     }
 
-    /// The number of fraction digits of a currency; `None` for an unknown currency.
+    /// The number of fraction digits of a currency, as the bank keeps and writes its amounts; `None` for an unknown currency.
     pub(super) fn digits(&self, currency: &str) -> Option<u32> {
         self.currencies.get(currency).map(|rate| rate.digits)
     }
 
+    /// Parses an amount of a currency, of at most [`money::MOST`] minor units; `None` for an unknown currency too.
+    pub(super) fn read(&self, text: &str, currency: &str) -> Option<i64> {
+        let rate = self.currencies.get(currency)?;
+        if rate.is_exact {
+            money::read(text, rate.digits)
+        } else {
+            money::read_up_to(text, rate.digits)
+        }
+    }
+
     /// Converts minor units of one currency to minor units of another.
     pub(super) fn convert(&self, amount: i64, from: &str, to: &str) -> Option<i64> {
+        i64::try_from(self.convert_wide(amount.into(), from, to)?).ok()
+    }
+
+    /// As [`Self::convert`], for a sum that is not booked and may be larger.
+    pub(super) fn convert_wide(&self, amount: i128, from: &str, to: &str) -> Option<i128> {
         let (from, to) = (self.currencies.get(from)?, self.currencies.get(to)?);
-        let above = i128::from(amount)
+        let above = amount
             .checked_mul(from.nok)?
             .checked_mul(10_i128.checked_pow(to.digits)?)?;
         let below = to.nok.checked_mul(10_i128.checked_pow(from.digits)?)?;
         let half = if above < 0 { -below / 2 } else { below / 2 };
-        i64::try_from(above.checked_add(half)?.checked_div(below)?).ok()
+        above.checked_add(half)?.checked_div(below)
     }
 
     /// The value of one unit of `from` in units of `to`, with six fraction digits.
@@ -133,6 +165,58 @@ fn scaled(text: &str) -> Option<i128> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use portvakt_interface::operations::Schema;
+    use portvakt_interface::payload::{Ibans, check, describe::definitions};
+    use serde_json::json;
+
+    /// The interface's currencies (§Currency codes).
+    pub(in super::super) fn listed() -> Vec<String> {
+        let schemas = definitions(Schema::Payment, &Ibans::default());
+        let codes = schemas["Currency"]["enum"].as_array().unwrap();
+        let codes = codes.iter().map(|code| code.as_str().unwrap().to_owned());
+        codes.collect()
+    }
+
+    //= SBX-17 accepted
+    #[test]
+    fn every_currency_of_the_interface_has_a_rate() {
+        let rates = Rates::load(None).unwrap();
+        let known: Vec<_> = rates.currencies.keys().cloned().collect();
+        let mut listed = listed();
+        listed.sort_unstable();
+        assert_eq!(known, listed);
+        let written: Written = serde_json::from_str(DEFAULT).unwrap();
+        for (currency, rate) in &written.currencies {
+            let (_, part) = rate.nok.split_once('.').unwrap();
+            assert_eq!(part.len(), 6, "{currency}");
+        }
+    }
+
+    /// The bank takes the same digits as the gateway (PAY-4).
+    #[test]
+    fn amounts_have_the_digits_that_the_interface_asks_for() {
+        let rates = Rates::load(None).unwrap();
+        let day = jiff::civil::date(2026, 3, 2);
+        for currency in listed() {
+            let passes = |amount: &str| {
+                let body = json!({"instructedAmount": {"amount": amount, "currency": currency}});
+                let body = body.to_string();
+                let ibans = Ibans::default();
+                check(body.as_bytes(), Schema::Payment, &[], day, &ibans).is_ok()
+            };
+            let own = rates.digits(&currency).unwrap();
+            for digits in 0..=6 {
+                let amount = money::written(1, digits);
+                let expected = digits == own || currency == "XDR" && digits < own;
+                let taken = rates.read(&amount, &currency).is_some();
+                assert_eq!(
+                    (passes(&amount), taken),
+                    (expected, expected),
+                    "{amount} {currency}"
+                );
+            }
+        }
+    }
 
     #[test]
     fn a_conversion_rounds_once() {
@@ -145,6 +229,12 @@ pub(super) mod tests {
         assert_eq!(rates.rate("EUR", NOK).as_deref(), Some("11.624000"));
         assert_eq!(rates.rate(NOK, "EUR").as_deref(), Some("0.086029"));
         assert_eq!(rates.digits("BHD"), Some(3));
+        // More than an amount has: no fault, whatever the file says.
+        let most = money::MOST;
+        assert_eq!(rates.convert(most, "GBP", NOK), None);
+        let worth = rates.convert_wide(most.into(), "GBP", NOK);
+        assert_eq!(worth, Some(13_296_999_999_999_999_987));
+        assert_eq!(rates.convert_wide(i128::MAX, "GBP", NOK), None);
     }
 
     #[test]
@@ -170,6 +260,14 @@ pub(super) mod tests {
             ),
             (
                 r#"{"quotationDate": "2026-01-02", "currencies": {"EUR": {"minorUnits": 9, "nok": "1"}}}"#,
+                false,
+            ),
+            (
+                r#"{"quotationDate": "2026-01-02", "currencies": {"XDR": {"minorUnits": null, "nok": "1"}}}"#,
+                true,
+            ),
+            (
+                r#"{"quotationDate": "2026-01-02", "currencies": {"EUR": {"nok": "12"}}}"#,
                 false,
             ),
             (r#"{"quotationDate": "today", "currencies": {}}"#, false),

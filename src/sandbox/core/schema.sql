@@ -1,5 +1,5 @@
--- What the simulated bank keeps. Amounts are whole minor units; balances and the states of payments and baskets that consist of
--- others are never stored: they follow from bookings and parts.
+-- What the simulated bank keeps. Amounts are whole minor units, of at most 18 digits; balances and the states of payments and
+-- baskets that consist of others are never stored: they follow from bookings and parts.
 
 CREATE TABLE IF NOT EXISTS setting (
     name TEXT PRIMARY KEY,

@@ -34,6 +34,21 @@ async fn ask(core: Arc<Core>, request: &[u8]) -> String {
     answer
 }
 
+//= SBX-10 accepted
+#[test]
+fn an_option_switches_the_known_issue_on() {
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        core: CoreArgs,
+    }
+    for (line, expected) in [(vec!["core"], false), (vec!["core", "--known-issue"], true)] {
+        let line: Line = clap::Parser::try_parse_from(line).unwrap();
+        let bank = open_bank(&line.core).unwrap();
+        assert_eq!(bank.has_known_issue, expected);
+    }
+}
+
 #[tokio::test]
 async fn a_request_is_answered_and_written_down() {
     let folder = tempfile::tempdir().unwrap();

@@ -4,6 +4,7 @@ use super::super::answer::{Answer, Asked, Ids, Stop};
 use super::super::bank::Bank;
 use super::super::caller::Fixes;
 use super::super::customer::{Account, AccountKind};
+use super::super::details::lighten;
 use super::super::history::{Page, PendingTransaction, Transaction};
 use super::{amount, answered, link, psu, reference, sca_demanded, unknown};
 use serde_json::{Map, Value, json};
@@ -59,7 +60,8 @@ pub(in super::super) fn balances(
     answered(asked, 200, body)
 }
 
-/// §Other operations: the transactions of an account (SBX-10).
+/// §Other operations: the transactions of an account (SBX-10), lighter than their details (SBX-8). Booked and pending ones are paged
+/// apart: each group has at most `limit` on a page, and the next page exists if one of them has more.
 pub(in super::super) fn transactions(
     asked: &Asked<'_>,
     ids: &Ids,
@@ -78,11 +80,12 @@ pub(in super::super) fn transactions(
     let mut transactions = Map::new();
     let mut more = false;
     if status != "pending" {
-        let (booked, rest) = bank.transactions(&account.id, &page)?;
-        more = rest;
+        let (booked, is_more) = bank.transactions(&account.id, &page)?;
+        more |= is_more;
         let booked = booked.into_iter().map(|one| {
             let href = format!("/v1/accounts/{}/transactions/{}", account.id, one.id);
             let mut shown = as_booked(bank, &account, one, asked.caller.fixes);
+            lighten(&mut shown);
             shown.insert(
                 "_links".into(),
                 json!({"transactionDetails": link(&href, "GET")}),
@@ -92,12 +95,8 @@ pub(in super::super) fn transactions(
         transactions.insert("booked".into(), booked.collect());
     }
     if status != "booked" {
-        let mut pending = bank.pending(&account)?;
-        // Known issue: neither dates nor limit filter pending transactions, except for card accounts.
-        if account.kind == AccountKind::Card {
-            pending.retain(|one| page.has(one.due));
-            pending.truncate(usize::try_from(page.limit).unwrap_or(usize::MAX));
-        }
+        let (pending, is_more) = bank.pending(&account, &page)?;
+        more |= is_more;
         let pending = pending
             .into_iter()
             .map(|one| as_pending(bank, &account, one));
@@ -233,10 +232,12 @@ fn as_pending(bank: &Bank, account: &Account, pending: PendingTransaction) -> Va
     let sum = amount(bank, pending.amount, &account.currency);
     shown.insert("transactionAmount".into(), sum);
     shown.extend(pending.details);
+    lighten(&mut shown);
     Value::Object(shown)
 }
 
-/// The links to the previous and the next page: the same query with another offset.
+/// The links to the balances, and to the previous and the next page: the same query with another offset. All lead to operations of the
+/// interface, which has none of a single account.
 fn page_links(
     asked: &Asked<'_>,
     account: &Account,
@@ -245,6 +246,7 @@ fn page_links(
     more: bool,
 ) -> Value {
     let path = format!("/v1/accounts/{}", account.id);
+    let balances = format!("{path}/balances");
     let at = |offset: i64| {
         let mut href = format!("{path}/transactions?bookingStatus={status}");
         for name in ["dateFrom", "dateTo"] {
@@ -258,7 +260,7 @@ fn page_links(
         )
     };
     let mut links = Map::new();
-    links.insert("account".into(), link(&path, "GET"));
+    links.insert("balances".into(), link(&balances, "GET"));
     if page.offset > 0 {
         let before = page.offset.saturating_sub(page.limit).max(0);
         links.insert("previous".into(), at(before));

@@ -1,14 +1,15 @@
 //! The sandbox's own operations: mock data, the batch, and the bank's own channel (SBX-1, SBX-2, SBX-4, SBX-5).
 //!
-//! Invariant: amounts are strings, as the interface describes them. No x-accept-fix reaches these operations (HDR-3), so no
-//! fix changes their answers.
+//! Invariant: amounts are strings, as the interface describes them, except the int32 of a sandbox transaction. No x-accept-fix reaches
+//! these operations (HDR-3), so no fix changes their answers.
 
 use super::super::answer::{Answer, Asked, Ids, Stop, refused};
 use super::super::bank::Bank;
 use super::super::customer::{Account, AccountKind, Customer, NewAccount};
+use super::super::details::{by_hand, text_fault};
 use super::super::history::{Page, Transaction};
 use super::super::kid::Modulus;
-use super::super::money::{self, MOST, NOK, iban};
+use super::super::money::{MOST, NOK, iban};
 use super::{amount, link, reference, unknown};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -46,18 +47,21 @@ pub(in super::super) fn open_account(
     let text = |name: &str| body.get(name).and_then(Value::as_str);
     let customer = match text("customerId") {
         Some(id) => bank.customer_where("id = ?1", id)?,
-        None => Some(new_customer(bank, text("customerName"))?),
+        None => Some(new_customer(
+            bank,
+            given_name(&body, "customerName", "Testkunde")?,
+        )?),
     };
     let customer = customer.ok_or_else(|| unknown("There is no such customer."))?;
     let kind = AccountKind::named(text("accountType").unwrap_or("CURRENT"));
     let kind = kind.ok_or_else(|| format_error("accountType: CURRENT, SAVINGS or CARD."))?;
     let currency = text("currency").unwrap_or(NOK);
-    let digits = bank.rates.digits(currency);
-    let digits =
-        digits.ok_or_else(|| format_error("currency: one that the bank has a rate for."))?;
+    if bank.rates.digits(currency).is_none() {
+        return Err(format_error("currency: one that the bank has a rate for."));
+    }
     let sum = |name: &str| match body.get(name) {
         None => Ok(0),
-        Some(written) => read_amount(written, digits).ok_or_else(|| {
+        Some(written) => read_amount(bank, written, currency).ok_or_else(|| {
             format_error("balance, creditLine: decimals of the currency, as strings.")
         }),
     };
@@ -65,13 +69,16 @@ pub(in super::super) fn open_account(
         .map(|name| Modulus::named(name).ok_or_else(|| format_error("kid: MOD10 or MOD11.")));
     let new = NewAccount {
         kind,
-        name: text("name").unwrap_or("Konto"),
+        name: given_name(&body, "name", "Konto")?,
         currency,
         credit_line: sum("creditLine")?.max(0),
         kid: kid.transpose()?,
         opening: sum("balance")?,
         ..NewAccount::default()
     };
+    if new.opening.saturating_add(new.credit_line) > MOST {
+        return Err(format_error(&format!("balance, creditLine: {TOGETHER}")));
+    }
     let id = bank.open_account(&customer.id, &new)?;
     let account = bank
         .account(&id)?
@@ -97,11 +104,13 @@ pub(in super::super) fn transactions(
         limit: asked.parsed("limit").unwrap_or(i64::MAX - 1),
     };
     let (found, _) = bank.transactions(&account.id, &page)?;
-    let shown = found.into_iter().map(|one| mock_transaction(&account, one));
+    let shown = found
+        .into_iter()
+        .map(|one| mock_transaction(bank, &account, one));
     Ok((200, shown.collect()))
 }
 
-/// Adds a transaction by hand.
+/// Adds a transaction by hand. A member that breaks the table of transaction details is refused (SBX-8).
 pub(in super::super) fn add_transaction(
     asked: &Asked<'_>,
     ids: &Ids,
@@ -109,21 +118,28 @@ pub(in super::super) fn add_transaction(
 ) -> Result<Answer, Stop> {
     let account = mock(ids, bank, |_| true)?;
     let body = asked.object()?;
-    let digits = bank.rates.digits(&account.currency).unwrap_or(2);
     let sum = body
         .get("amount")
-        .and_then(|written| read_amount(written, digits));
+        .and_then(|written| read_amount(bank, written, &account.currency));
     let sum = sum.filter(|sum| *sum != 0).ok_or_else(|| {
         format_error("amount: minor units as an int32, or a decimal as a string; not 0.")
     })?;
-    let details: Map<String, Value> = body
-        .into_iter()
-        .filter(|(name, value)| DETAILS.contains(&name.as_str()) && !value.is_null())
-        .collect();
+    if !bank.balance(&account.id)?.has_room_for(sum) {
+        return Err(format_error(&format!("amount: {TOGETHER}")));
+    }
+    let mut details = by_hand(&body).map_err(|faults| format_error(&faults.join(" ")))?;
+    if let Some(original) = body.get(ORIGINAL).filter(|value| !value.is_null()) {
+        if !is_amount(bank, original) {
+            let text =
+                "an amount and its currency, as in {\"amount\": \"30.00\", \"currency\": \"EUR\"}.";
+            return Err(format_error(&format!("{ORIGINAL}: {text}")));
+        }
+        details.insert(ORIGINAL.to_owned(), original.clone());
+    }
     let posting = bank.adjust(&account.id, &account.currency, sum, details)?;
     let found = bank.transaction_of(&account.id, posting)?;
     let found = found.ok_or_else(|| unknown("There is no such transaction."))?;
-    Ok((201, mock_transaction(&account, found)))
+    Ok((201, mock_transaction(bank, &account, found)))
 }
 
 /// §Versioning 1.17.1: sets an account's balance, by booking the difference.
@@ -183,32 +199,28 @@ pub(in super::super) fn cancel_payment(
     Ok((200, json!({"paymentId": id, "transactionStatus": status})))
 }
 
-/// The members that a manual transaction may have.
-const DETAILS: [&str; 10] = [
-    "remittanceInformationUnstructured",
-    "creditorName",
-    "creditorAccount",
-    "debtorName",
-    "debtorAccount",
-    "bankTransactionCode",
-    "ultimateDebtor",
-    "ultimateCreditor",
-    "purposeCode",
-    "originalAmount",
-];
+/// The amount of a card transaction in the currency of the purchase.
+const ORIGINAL: &str = "originalAmount";
+
+/// The form of what an account keeps together.
+const TOGETHER: &str =
+    "at most 18 digits, together with the balance, what is signed, and the credit line.";
 
 fn update(asked: &Asked<'_>, account: &Account, bank: &Bank) -> Result<Answer, Stop> {
     let body = asked.object()?;
-    let digits = bank.rates.digits(&account.currency).unwrap_or(2);
     let written = body.get("balance").or_else(|| body.get("amount"));
-    let wanted = written.and_then(|written| read_amount(written, digits));
+    let wanted = written.and_then(|written| read_amount(bank, written, &account.currency));
     let wanted =
         wanted.ok_or_else(|| format_error("balance: a decimal of the currency, as a string."))?;
-    let change = wanted.saturating_sub(bank.booked(&account.id)?);
+    let balance = bank.balance(&account.id)?;
+    let change = wanted.saturating_sub(balance.booked);
     if change.saturating_abs() > MOST {
         return Err(format_error(
             "balance: the change is more than the bank books at once.",
         ));
+    }
+    if !balance.has_room_for(change) {
+        return Err(format_error(&format!("balance: {TOGETHER}")));
     }
     if change != 0 {
         let details = Map::from_iter([(
@@ -226,12 +238,25 @@ fn mock(ids: &Ids, bank: &Bank, is_kind: impl Fn(AccountKind) -> bool) -> Result
     found.ok_or_else(|| unknown("There is no such account."))
 }
 
-fn new_customer(bank: &Bank, name: Option<&str>) -> Result<Customer, Stop> {
+/// A name in the body, as long as transaction details have names at most: a customer is the debtor of payments (SBX-8).
+fn given_name<'a>(
+    body: &'a Map<String, Value>,
+    member: &str,
+    default: &'a str,
+) -> Result<&'a str, Stop> {
+    let given = body.get(member).filter(|value| !value.is_null());
+    if let Some(fault) = given.and_then(|value| text_fault("debtorName", value)) {
+        return Err(format_error(&format!("{member}: {fault}")));
+    }
+    Ok(given.and_then(Value::as_str).unwrap_or(default))
+}
+
+fn new_customer(bank: &Bank, name: &str) -> Result<Customer, Stop> {
     let id = Uuid::new_v4();
     let number = id.as_u128() % 100_000_000_000;
     let identity = format!("{number:011}");
     let id = id.to_string();
-    bank.add_customer(&id, "PRIVATE", &identity, name.unwrap_or("Testkunde"))?;
+    bank.add_customer(&id, "PRIVATE", &identity, name)?;
     Ok(bank.customer_by_id(&id)?)
 }
 
@@ -275,14 +300,17 @@ fn mock_account(bank: &Bank, account: &Account) -> Result<Value, Stop> {
 }
 
 /// §Sandbox transaction: all members are required. An int32 has no fraction, so its amount is in minor units; unknown values are
-/// empty, and the account's own side is the account.
-fn mock_transaction(account: &Account, transaction: Transaction) -> Value {
+/// empty, and the account's own side is the account. An amount beyond an int32 is the int32 nearest to it, and transactionAmount, which
+/// no other sandbox transaction has, is all of it, as in the details (SBX-17).
+fn mock_transaction(bank: &Bank, account: &Account, transaction: Transaction) -> Value {
     let Transaction {
         id,
         details,
-        amount,
+        amount: sum,
         ..
     } = transaction;
+    let nearest = if sum < 0 { i32::MIN } else { i32::MAX };
+    let short = i32::try_from(sum);
     let text = |name: &str| {
         details
             .get(name)
@@ -302,35 +330,50 @@ fn mock_transaction(account: &Account, transaction: Transaction) -> Value {
         code => code,
     };
     let href = format!("/v1/sandbox/accounts/{}/transactions", account.id);
-    json!({
+    let mut shown = json!({
         "id": id,
-        "amount": amount,
+        "amount": short.unwrap_or(nearest),
         "currency": account.currency,
         "valueDate": transaction.valued.to_string(),
         "remittanceInformationUnstructured": text("remittanceInformationUnstructured"),
         "creditorName": text("creditorName"),
-        "creditorAccount": side("creditorAccount", amount > 0),
+        "creditorAccount": side("creditorAccount", sum > 0),
         "debtorName": text("debtorName"),
-        "debtorAccount": side("debtorAccount", amount < 0),
+        "debtorAccount": side("debtorAccount", sum < 0),
         "bankTransactionCode": code,
         "ultimateDebtor": text("ultimateDebtor"),
         "ultimateCreditor": text("ultimateCreditor"),
         "purposeCode": text("purposeCode"),
         "bookingDate": transaction.booked.to_string(),
         "_links": {"self": link(&href, "GET")},
-    })
+    });
+    if let Some(shown) = shown.as_object_mut()
+        && short.is_err()
+    {
+        let whole = amount(bank, sum, &account.currency);
+        shown.insert("transactionAmount".into(), whole);
+    }
+    shown
 }
 
-/// Minor units as a whole number, a decimal as text, or an amount object.
-fn read_amount(written: &Value, digits: u32) -> Option<i64> {
+/// Minor units as an int32, a decimal as text, or an amount object.
+fn read_amount(bank: &Bank, written: &Value, currency: &str) -> Option<i64> {
     match written {
-        Value::Number(number) => number
-            .as_i64()
-            .filter(|amount| amount.saturating_abs() <= MOST),
-        Value::String(text) => money::read(text, digits),
-        Value::Object(object) => money::read(object.get("amount")?.as_str()?, digits),
+        Value::Number(number) => i32::try_from(number.as_i64()?).ok().map(i64::from),
+        Value::String(text) => bank.rates.read(text, currency),
+        Value::Object(object) => bank.rates.read(object.get("amount")?.as_str()?, currency),
         _ => None,
     }
+}
+
+/// Whether this is an amount object: a decimal of a currency that the bank has a rate for.
+fn is_amount(bank: &Bank, written: &Value) -> bool {
+    let currency = written.get("currency").and_then(Value::as_str);
+    let amount = currency.and_then(|currency| read_amount(bank, written, currency));
+    amount.is_some()
+        && written
+            .as_object()
+            .is_some_and(|members| members.len() == 2)
 }
 
 fn format_error(text: &str) -> Stop {

@@ -1,7 +1,9 @@
 //! A bank in memory, called as the gateway calls it.
 
 mod accounts;
+mod amounts;
 mod baskets;
+mod details;
 mod instructions;
 mod mock;
 mod payments;

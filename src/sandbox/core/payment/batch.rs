@@ -3,7 +3,7 @@
 //! Invariant: a part is booked once, in the transaction that changes its status. Periodic payments are ignored.
 
 use super::super::bank::{Bank, BankFault};
-use super::super::ledger::{LedgerAccount, Own, Posting};
+use super::super::ledger::{Balance, LedgerAccount, Own, Posting};
 use super::super::money;
 use super::{Part, Payment, Status};
 use jiff::ToSpan;
@@ -105,7 +105,9 @@ impl Bank {
         } else {
             balance.booked.saturating_add(balance.credit_line)
         };
-        let status = if !self.reaches_somebody(&part) {
+        // What was signed before has its room.
+        let has_room = !at_once || self.has_room(&balance, &part)?;
+        let status = if !has_room || !self.reaches_somebody(&part) {
             Status::Rejected
         } else if usable < needed {
             part.attempts = part.attempts.saturating_add(1);
@@ -195,6 +197,16 @@ impl Bank {
             ],
         })?;
         self.move_part(&payment.id, part, Status::Settled)
+    }
+
+    /// Whether the debtor's account, and the creditor's where it is in this bank, can keep what this part moves beside all that is signed.
+    pub(super) fn has_room(&self, debtor: &Balance, part: &Part) -> Result<bool, BankFault> {
+        let leaves = part.debit.saturating_add(part.fee).saturating_neg();
+        let has_room = debtor.has_room_for(leaves);
+        match &part.creditor {
+            Some(creditor) if has_room => Ok(self.balance(creditor)?.has_room_for(part.credit)),
+            _ => Ok(has_room),
+        }
     }
 
     /// Whether the creditor's account exists: one with this bank's number must be known here.

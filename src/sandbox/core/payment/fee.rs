@@ -1,17 +1,17 @@
 //! The fee of a payment: by its product and its currency, and higher with an exchange of currencies (§Single payment 1).
 
-use super::super::bank::{Bank, BankFault};
-use super::super::money::NOK;
+use super::super::bank::Bank;
+use super::super::money::{MOST, NOK};
 use super::{CROSS_BORDER, INSTANT};
 
 /// The fee of an instant payment, in øre.
 pub(in super::super) const INSTANT_FEE: i64 = 200;
 
 /// The least fee of an exchange, in øre. The fee is a quarter of a per cent of the debited amount.
-const LEAST_EXCHANGE_FEE: i64 = 1_000;
+const LEAST_EXCHANGE_FEE: i128 = 1_000;
 
 /// The divisor of the debited amount: a quarter of a per cent.
-const EXCHANGE_PARTS: i64 = 400;
+const EXCHANGE_PARTS: i128 = 400;
 
 /// The fee of a transfer abroad, by its currency, in øre.
 fn abroad(currency: &str) -> i64 {
@@ -23,13 +23,13 @@ fn abroad(currency: &str) -> i64 {
 }
 
 impl Bank {
-    /// The total fee, in minor units of the debtor account's currency. `debit` is the debited amount.
+    /// The total fee, in minor units of the debtor account's currency; `None` if it is more than an amount. `debit` is the debited amount.
     pub(in super::super) fn fee(
         &self,
         product: &str,
         currency: &str,
         debit: (i64, &str),
-    ) -> Result<i64, BankFault> {
+    ) -> Option<i64> {
         let (amount, debited) = debit;
         let product = match product {
             CROSS_BORDER => abroad(currency),
@@ -39,14 +39,12 @@ impl Bank {
         let exchange = if debited == currency {
             0
         } else {
-            let amount = self.rates.convert(amount, debited, NOK);
-            let amount = amount.ok_or(BankFault::TooLarge)?;
-            (amount / EXCHANGE_PARTS).max(LEAST_EXCHANGE_FEE)
+            let worth = self.rates.convert_wide(amount.into(), debited, NOK)?;
+            (worth / EXCHANGE_PARTS).max(LEAST_EXCHANGE_FEE)
         };
-        let fee = product.saturating_add(exchange);
-        self.rates
-            .convert(fee, NOK, debited)
-            .ok_or(BankFault::TooLarge)
+        let fee = exchange.saturating_add(product.into());
+        let fee = self.rates.convert_wide(fee, NOK, debited)?;
+        i64::try_from(fee).ok().filter(|fee| *fee <= MOST)
     }
 }
 
@@ -67,6 +65,8 @@ mod tests {
             (CROSS_BORDER, "EUR", (10_000, NOK), 3_500),
             (CROSS_BORDER, "EUR", (10_000_000, NOK), 27_500),
             (CROSS_BORDER, "USD", (10_000, NOK), 7_000),
+            // Worth more in NOK than an amount has.
+            (CROSS_BORDER, "USD", (MOST, "EUR"), 2_500_000_000_000_516),
         ] {
             assert_eq!(
                 bank.fee(product, currency, debit).unwrap(),

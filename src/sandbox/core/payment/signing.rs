@@ -47,9 +47,14 @@ impl Bank {
                 self.execute(&payment, part, self.today(), true)?;
                 continue;
             }
-            let status = if self.is_looked_at(&payment, part) {
+            let balance = self.balance(&payment.debtor)?;
+            let needed = part.debit.saturating_add(part.fee);
+            let status = if !self.has_room(&balance, part)? {
+                Status::Rejected
+            } else if self.is_looked_at(&payment, part) {
                 Status::Pending
-            } else if due <= self.processing_day() && !self.has_funds(&payment, part)? {
+            } else if due <= self.processing_day() && balance.available() < needed {
+                // Payments that are signed already have their funds before this one.
                 Status::WithoutFunds
             } else if is_changed {
                 Status::Changed
@@ -79,12 +84,6 @@ impl Bank {
             self.move_part(&payment.id, part, Status::Cancelled)?;
         }
         Ok(payment.parts.iter().any(|part| open(&part)))
-    }
-
-    /// Whether the account has funds for this part in addition to payments already signed.
-    fn has_funds(&self, payment: &Payment, part: &Part) -> Result<bool, BankFault> {
-        let needed = part.debit.saturating_add(part.fee);
-        Ok(self.balance(&payment.debtor)?.available() >= needed)
     }
 
     fn is_looked_at(&self, payment: &Payment, part: &Part) -> bool {

@@ -105,29 +105,58 @@ fn the_transaction_list_has_pages_of_200() {
     assert_eq!(body["transactions"]["booked"].as_array().unwrap().len(), 2);
 }
 
-//= SBX-10 accepted
-#[test]
-fn pending_ones_ignore_dates_and_limit() {
+/// A bank with four signed payments to the PSU's card account: 4.00 on 10 March, and 1.00, 2.00 and 3.00 today.
+fn with_pending() -> Stage {
     let stage = Stage::new();
-    let account = stage.account(0);
-    for amount in ["1.00", "2.00", "3.00"] {
-        let (path, _) = stage.initiate(DOMESTIC, &stage.order(amount));
+    let card = stage.account(2).bban;
+    for (amount, day) in [
+        ("4.00", "2026-03-10"),
+        ("1.00", "2026-03-02"),
+        ("2.00", "2026-03-02"),
+        ("3.00", "2026-03-02"),
+    ] {
+        let changes = json!({"creditorAccount": {"bban": card}, "requestedExecutionDate": day});
+        let (path, _) = stage.initiate(DOMESTIC, &with(&stage.order(amount), changes));
         stage.sign(&path);
     }
-    let path = format!("/v1/accounts/{}/transactions", account.id);
-    let count = |query: &str| {
-        let body = stage.get(&format!("GET {path}?{query}"));
-        ["booked", "pending"].map(|group| body["transactions"][group].as_array().map(Vec::len))
-    };
-    assert_eq!(count(""), [Some(3), None]);
-    assert_eq!(count("bookingStatus=booked"), [Some(3), None]);
-    assert_eq!(count("bookingStatus=pending&limit=1"), [None, Some(3)]);
+    stage
+}
+
+/// How many booked and how many pending transactions of an account a query shows.
+fn count(stage: &Stage, at: usize, query: &str) -> [Option<usize>; 2] {
+    let path = format!("/v1/accounts/{}/transactions", stage.account(at).id);
+    let body = stage.get(&format!("GET {path}?{query}"));
+    ["booked", "pending"].map(|group| body["transactions"][group].as_array().map(Vec::len))
+}
+
+//= SBX-10 accepted
+#[test]
+fn pending_ones_obey_dates_and_limit() {
+    let stage = with_pending();
+    assert_eq!(count(&stage, 0, ""), [Some(3), None]);
+    assert_eq!(count(&stage, 0, "bookingStatus=booked"), [Some(3), None]);
+    for (query, expected) in [
+        ("", 4),
+        ("&limit=1", 1),
+        ("&limit=3&offset=2", 2),
+        ("&offset=4", 0),
+        ("&dateFrom=2026-03-03", 1),
+        ("&dateTo=2026-03-02", 3),
+        ("&dateFrom=2026-03-02&dateTo=2026-03-02&limit=2", 2),
+        ("&dateFrom=2020-01-01&dateTo=2020-01-02", 0),
+    ] {
+        let query = format!("bookingStatus=pending{query}");
+        for at in [0, 2] {
+            assert_eq!(count(&stage, at, &query), [None, Some(expected)], "{query}");
+        }
+    }
     for status in ["both", "all"] {
         let query = format!("bookingStatus={status}&dateFrom=2020-01-01&dateTo=2020-01-02&limit=1");
-        assert_eq!(count(&query), [Some(0), Some(3)]);
+        assert_eq!(count(&stage, 0, &query), [Some(0), Some(0)]);
         let query = format!("bookingStatus={status}&dateFrom=2026-03-01&limit=1");
-        assert_eq!(count(&query), [Some(1), Some(3)]);
+        assert_eq!(count(&stage, 0, &query), [Some(1), Some(1)]);
     }
+    let path = format!("/v1/accounts/{}/transactions", stage.account(0).id);
     let body = stage.get(&format!("GET {path}?bookingStatus=pending"));
     let first = &body["transactions"]["pending"][0];
     assert_eq!(first["transactionAmount"]["amount"], "-3.00");
@@ -138,6 +167,47 @@ fn pending_ones_ignore_dates_and_limit() {
     caller.history_from = "2026-03-01".parse().ok();
     let (_, body) = ask(&stage.bank, &format!("GET {path}"), caller, &Value::Null);
     assert_eq!(body["transactions"]["booked"].as_array().unwrap().len(), 2);
+}
+
+//= SBX-10 accepted
+#[test]
+fn pages_of_booked_and_pending_ones_show_each_once() {
+    let stage = with_pending();
+    let path = format!("/v1/accounts/{}/transactions", stage.account(0).id);
+    let mut next = Some(format!("{path}?bookingStatus=both&limit=3"));
+    let mut amounts = Vec::new();
+    let mut sizes = Vec::new();
+    while let Some(href) = next {
+        let body = stage.get(&format!("GET {href}"));
+        let page = &body["transactions"];
+        let groups = ["booked", "pending"].map(|group| page[group].as_array().unwrap().clone());
+        sizes.push(groups.each_ref().map(Vec::len));
+        let shown = groups.into_iter().flatten();
+        amounts.extend(shown.map(|one| one["transactionAmount"]["amount"].to_string()));
+        next = page["_links"]["next"]["href"].as_str().map(str::to_owned);
+    }
+    assert_eq!(sizes, [[3, 3], [0, 1]]);
+    amounts.sort_unstable();
+    amounts.dedup();
+    assert_eq!(amounts.len(), 7);
+}
+
+//= SBX-10 accepted
+#[test]
+fn the_known_issue_is_shown_where_it_is_switched_on() {
+    let mut stage = with_pending();
+    stage.bank.has_known_issue = true;
+    let query = "bookingStatus=pending&limit=1";
+    assert_eq!(count(&stage, 0, query), [None, Some(4)]);
+    // Card accounts are without it.
+    assert_eq!(count(&stage, 2, query), [None, Some(1)]);
+    for status in ["both", "all"] {
+        let query = format!("bookingStatus={status}&dateFrom=2020-01-01&dateTo=2020-01-02&limit=1");
+        assert_eq!(count(&stage, 0, &query), [Some(0), Some(4)]);
+        assert_eq!(count(&stage, 2, &query), [Some(0), Some(0)]);
+        let query = format!("bookingStatus={status}&dateFrom=2026-03-01&limit=1");
+        assert_eq!(count(&stage, 0, &query), [Some(1), Some(4)]);
+    }
 }
 
 //= SBX-8 accepted

@@ -164,7 +164,7 @@ fn everything_that_is_wrong_is_said_at_once() {
         ),
         (
             "instructedAmount",
-            json!({"amount": "21474836.48", "currency": "NOK"}),
+            json!({"amount": "10000000000000000.00", "currency": "NOK"}),
         ),
         (
             "instructedAmount",

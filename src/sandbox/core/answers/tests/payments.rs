@@ -189,7 +189,10 @@ fn an_exchange_is_booked_by_the_rate_and_raises_the_fee() {
     let list = stage.get(&line);
     let [fee, payment] = [0, 1].map(|at| list["transactions"]["booked"][at].clone());
     assert_eq!(fee["remittanceInformationUnstructured"], "Gebyr");
-    assert_eq!(payment["currencyExchange"]["exchangeRate"], "11.624000");
+    let href = payment["_links"]["transactionDetails"]["href"].as_str();
+    let details = stage.get(&format!("GET {}", href.unwrap()));
+    let exchange = &details["transactionsDetails"]["currencyExchange"];
+    assert_eq!(exchange["exchangeRate"], "11.624000");
 
     // From 100 000 NOK on, it needs reporting data (PAY-11), and is reviewed until the next run.
     let amount = json!({"instructedAmount": {"amount": "9000.00", "currency": "EUR"}});

@@ -1,5 +1,6 @@
 //! Members of a payment's body, and all their violations (PAY-2).
 
+use super::super::super::details::number_fault;
 use super::super::super::money;
 use jiff::civil::Date;
 use serde_json::{Map, Value, json};
@@ -100,16 +101,24 @@ impl<'a> Members<'a> {
     /// An account reference: its number, as IBAN or BBAN, and its currency.
     pub(super) fn account(&mut self, name: &str) -> Option<(String, Option<String>)> {
         let account = self.get(name).and_then(Value::as_object);
-        let number = |kind: &str| account?.get(kind)?.as_str();
-        let Some(found) = number("iban").or_else(|| number("bban")) else {
-            self.refuse(name, "An account has an iban or a bban.");
-            return None;
+        let text = |kind: &str| account?.get(kind)?.as_str();
+        let (kind, found) = match (text("iban"), text("bban")) {
+            (Some(iban), _) => ("iban", iban),
+            (None, Some(bban)) => ("bban", bban),
+            (None, None) => {
+                self.refuse(name, "An account has an iban or a bban.");
+                return None;
+            }
         };
         if found.starts_with("NO") && money::bban_of(found).is_none() {
             self.refuse(name, "This is no IBAN of Norway.");
             return None;
         }
-        Some((found.to_owned(), number("currency").map(str::to_owned)))
+        if let Some(fault) = number_fault(kind, found) {
+            self.refuse(&format!("{name}.{kind}"), fault);
+            return None;
+        }
+        Some((found.to_owned(), text("currency").map(str::to_owned)))
     }
 
     /// SBX-11: the simulated downstream system supports only Latin letters and common punctuation.

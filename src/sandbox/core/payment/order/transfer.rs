@@ -2,6 +2,7 @@
 
 use super::super::super::bank::{Bank, BankFault};
 use super::super::super::customer::Account;
+use super::super::super::details::{is_bic, is_iban, text_fault};
 use super::super::super::kid;
 use super::super::super::money::{self, BIC, MOST, NOK, iban};
 use super::super::{CROSS_BORDER, INSTANT, Part};
@@ -11,6 +12,16 @@ use serde_json::{Map, Value, json};
 
 /// The amount from which a transfer abroad needs reporting data (PAY-11), in øre.
 const REPORTED: i64 = 10_000_000;
+
+/// Members of an order that its transaction shows, by their names there. creditorName has a rule of its own.
+const SHOWN: [(&str, &str); 3] = [
+    ("endToEndIdentification", "endToEndId"),
+    (
+        "remittanceInformationUnstructured",
+        "remittanceInformationUnstructured",
+    ),
+    ("purposeCode", "purposeCode"),
+];
 
 impl Bank {
     /// Reads a transfer; `None` after reporting its violations.
@@ -29,6 +40,7 @@ impl Bank {
             members.refuse("creditorName", "1 to 70 characters.");
         }
         let creditor = members.account("creditorAccount");
+        check_forms(members);
         let (Some((amount, currency)), Some(name), Some((number, _))) = (amount, name, creditor)
         else {
             return Ok(None);
@@ -49,23 +61,31 @@ impl Bank {
             members.refuse("creditorAccount", "The account would pay itself.");
         }
         check_reference(members, account.as_ref());
-        let mut part = received(amount, &currency);
-        let convert = |to: &str| self.rates.convert(amount, &currency, to);
-        let target = account.as_ref().map_or(NOK, |account| &account.currency);
-        let booked = [&debtor.currency, target].map(|to| convert(to).filter(|sum| *sum <= MOST));
-        let ([Some(debit), Some(credit)], Some(worth)) = (booked, convert(NOK)) else {
+        let booked = |to: &str| {
+            let sum = self.rates.convert(amount, &currency, to)?;
+            (sum <= MOST).then_some(sum.max(1))
+        };
+        let debit = booked(&debtor.currency);
+        let fee = debit.and_then(|debit| self.fee(product, &currency, (debit, &debtor.currency)));
+        let credit = match &account {
+            Some(account) => booked(&account.currency),
+            None => Some(0),
+        };
+        let (Some(debit), Some(fee), Some(credit)) = (debit, fee, credit) else {
             members.refuse(
                 "instructedAmount.amount",
                 "The amount is more than the bank books.",
             );
             return Ok(None);
         };
-        if account.is_some() {
-            part.credit = credit.max(1);
-        }
-        part.debit = debit.max(1);
-        part.fee = self.fee(product, &currency, (part.debit, &debtor.currency))?;
-        if product == CROSS_BORDER && worth >= REPORTED {
+        let mut part = Part {
+            debit,
+            fee,
+            credit,
+            ..received(amount, &currency)
+        };
+        let worth = self.rates.convert(amount, &currency, NOK);
+        if product == CROSS_BORDER && worth.is_none_or(|worth| worth >= REPORTED) {
             check_reporting(members);
         }
         part.details = self.details(product, debtor, &part, (&name, &number), members);
@@ -86,10 +106,10 @@ impl Bank {
             members.refuse("instructedAmount.currency", "This product takes NOK only.");
             return None;
         }
-        let amount = money::read(text("amount").unwrap_or_default(), digits);
+        let amount = text("amount").and_then(|amount| self.rates.read(amount, currency));
         let amount = amount.filter(|amount| *amount > 0);
         if amount.is_none() {
-            let most = money::written(money::MOST, digits);
+            let most = money::written(MOST, digits);
             let text = format!("A positive decimal with {digits} fraction digits, at most {most}.");
             members.refuse("instructedAmount.amount", &text);
         }
@@ -163,6 +183,22 @@ impl Bank {
     }
 }
 
+/// SBX-8: what the transaction shows of the order keeps the table of its details.
+fn check_forms(members: &mut Members<'_>) {
+    for (name, shown) in SHOWN {
+        let given = members.get(name).filter(|value| !value.is_null());
+        if let Some(fault) = given.and_then(|value| text_fault(shown, value)) {
+            members.refuse(name, &fault);
+        }
+    }
+    let agent = members
+        .get("creditorAgent")
+        .filter(|value| !value.is_null());
+    if agent.is_some_and(|agent| !agent.as_str().is_some_and(is_bic)) {
+        members.refuse("creditorAgent", "A BIC has 8 or 11 capitals and digits.");
+    }
+}
+
 /// The payment reference: a string, or structured remittance information as in the Berlin Group framework.
 fn reference<'a>(members: &Members<'a>) -> Option<&'a str> {
     let one = members.get("remittanceInformationStructured");
@@ -214,10 +250,6 @@ fn account_reference(number: &str, currency: &str) -> Value {
     if money::is_bban(bban) {
         return json!({"iban": iban(bban), "bban": bban, "currency": currency});
     }
-    let kind = if number.starts_with(|letter: char| letter.is_ascii_alphabetic()) {
-        "iban"
-    } else {
-        "bban"
-    };
+    let kind = if is_iban(number) { "iban" } else { "bban" };
     json!({kind: number, "currency": currency})
 }

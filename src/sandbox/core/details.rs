@@ -1,0 +1,248 @@
+//! The table of §Transaction details: the forms of its members, and the members that the transaction list leaves to the details (SBX-8).
+//!
+//! Invariant: a value that a TPP gives is judged here before it is stored, so every transaction that is shown keeps the table. A fault
+//! names the member and its form, and repeats no value. Deliberately not here: amounts and days, which the bank writes by itself.
+
+use serde_json::{Map, Value};
+
+/// The members that only the details have. §Versioning 3 announces a lighter list and names no member. The interface has one other table
+/// of an element of a list, §Sandbox transaction: the list keeps the members that are in both tables, and leaves the others here. It
+/// keeps remittanceInformationUnstructuredArray too, which §Versioning 1.21.4 names in the list.
+const DETAILS_ONLY: [&str; 7] = [
+    "endToEndId",
+    "currencyExchange",
+    "creditorId",
+    "creditorAgent",
+    "debtorAgent",
+    "proprietaryBankTransactionCode",
+    "remittanceInformationStructuredArray",
+];
+
+/// The beginning of the names of additional references, which only the details have too.
+const PROPRIETARY: &str = "additionalInformationProprietary";
+
+/// The texts that a TPP can give, with the fewest and the most characters.
+const TEXTS: [(&str, usize, usize); 8] = [
+    ("bankTransactionCode", 4, 14),
+    ("endToEndId", 0, 35),
+    ("creditorName", 0, 70),
+    ("ultimateCreditor", 0, 70),
+    ("debtorName", 0, 70),
+    ("ultimateDebtor", 0, 70),
+    ("remittanceInformationUnstructured", 0, 140),
+    ("purposeCode", 1, 4),
+];
+
+/// The texts of a transaction that is made by hand (§Sandbox transaction).
+const TEXTS_BY_HAND: [&str; 7] = [
+    "remittanceInformationUnstructured",
+    "creditorName",
+    "debtorName",
+    "bankTransactionCode",
+    "ultimateDebtor",
+    "ultimateCreditor",
+    "purposeCode",
+];
+
+/// The most characters of an IBAN and of a BBAN.
+const MOST_IBAN: usize = 34;
+const MOST_BBAN: usize = 30;
+
+/// Leaves the members that the transaction list has too.
+pub(super) fn lighten(shown: &mut Map<String, Value>) {
+    shown
+        .retain(|name, _| !DETAILS_ONLY.contains(&name.as_str()) && !name.starts_with(PROPRIETARY));
+}
+
+/// The form of a text of the table, if this value does not have it.
+pub(super) fn text_fault(name: &str, value: &Value) -> Option<String> {
+    let (_, least, most) = TEXTS.iter().find(|(known, _, _)| *known == name)?;
+    let length = value.as_str().map(|text| text.chars().count());
+    let fits = length.is_some_and(|length| (*least..=*most).contains(&length));
+    (!fits).then(|| format!("{least} to {most} characters, as a string."))
+}
+
+/// The form of an account's number, if this one does not have it. The kind is `iban` or `bban`.
+pub(super) fn number_fault(kind: &str, number: &str) -> Option<&'static str> {
+    let is_bban = || (1..=MOST_BBAN).contains(&number.chars().count());
+    match kind {
+        "iban" if is_iban(number) => None,
+        "iban" => Some("ISO 13616: two capitals, two check digits, up to 30 capitals and digits."),
+        _ if is_bban() => None,
+        _ => Some("1 to 30 characters, as a string."),
+    }
+}
+
+/// Whether this is an IBAN of any country: its characters, and its check digits by modulo 97 (ISO 13616).
+pub(super) fn is_iban(number: &str) -> bool {
+    let bytes = number.as_bytes();
+    let parts = (bytes.get(..2), bytes.get(2..4), bytes.get(4..));
+    let (Some(country), Some(check), Some(account)) = parts else {
+        return false;
+    };
+    let moved = account.iter().chain(country).chain(check);
+    let rest = moved.fold(0_u32, |rest, byte| {
+        match char::from(*byte).to_digit(36).unwrap_or_default() {
+            digit @ 0..10 => (rest * 10 + digit) % 97,
+            letter => (rest * 100 + letter) % 97,
+        }
+    });
+    let is_of_account = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit();
+    !account.is_empty()
+        && bytes.len() <= MOST_IBAN
+        && country.iter().all(u8::is_ascii_uppercase)
+        && check.iter().all(u8::is_ascii_digit)
+        && account.iter().all(is_of_account)
+        && rest == 1
+}
+
+/// Whether this is a BIC (ISO 9362), also with digits in its first four characters, which the table does not have (PAY-7).
+pub(super) fn is_bic(code: &str) -> bool {
+    let fits = |(at, byte): (usize, u8)| match at {
+        4 | 5 => byte.is_ascii_uppercase(),
+        6 => byte.is_ascii_uppercase() || matches!(byte, b'2'..=b'9'),
+        7 => byte.is_ascii_digit() || byte.is_ascii_uppercase() && byte != b'O',
+        _ => byte.is_ascii_digit() || byte.is_ascii_uppercase(),
+    };
+    matches!(code.len(), 8 | 11) && code.bytes().enumerate().all(fits)
+}
+
+/// The details of a transaction that is made by hand, from the body that asks for it. Null and an empty text are unknown values, as the
+/// list of sandbox transactions writes them. Members of other names are left out.
+///
+/// # Errors
+/// Each member that breaks the table, with its form, such as `purposeCode: 1 to 4 characters, as a string.`
+pub(super) fn by_hand(body: &Map<String, Value>) -> Result<Map<String, Value>, Vec<String>> {
+    let mut details = Map::new();
+    let mut faults = Vec::new();
+    for name in TEXTS_BY_HAND {
+        let Some(value) = known(body, name) else {
+            continue;
+        };
+        match text_fault(name, value) {
+            Some(text) => faults.push(format!("{name}: {text}")),
+            None => {
+                details.insert(name.to_owned(), value.clone());
+            }
+        }
+    }
+    for name in ["creditorAccount", "debtorAccount"] {
+        if let Some(value) = known(body, name)
+            && let Some(account) = account(name, value, &mut faults)
+        {
+            details.insert(name.to_owned(), Value::Object(account));
+        }
+    }
+    match faults.is_empty() {
+        true => Ok(details),
+        false => Err(faults),
+    }
+}
+
+/// An account with its known members, unless both numbers are unknown or a member breaks the table.
+fn account(name: &str, value: &Value, faults: &mut Vec<String>) -> Option<Map<String, Value>> {
+    let members = value.as_object();
+    let Some(members) = members.filter(|all| all.contains_key("iban") || all.contains_key("bban"))
+    else {
+        faults.push(format!("{name}: an object with an iban or a bban."));
+        return None;
+    };
+    let mut account = Map::new();
+    for kind in ["iban", "bban", "currency"] {
+        let Some(value) = known(members, kind) else {
+            continue;
+        };
+        let fault = match (kind, value.as_str()) {
+            (_, None) => Some("a string."),
+            ("currency", Some(code)) => currency_fault(code),
+            (_, Some(number)) => number_fault(kind, number),
+        };
+        match fault {
+            Some(text) => faults.push(format!("{name}.{kind}: {text}")),
+            None => {
+                account.insert(kind.to_owned(), value.clone());
+            }
+        }
+    }
+    let is_numbered = account.contains_key("iban") || account.contains_key("bban");
+    is_numbered.then_some(account)
+}
+
+fn currency_fault(code: &str) -> Option<&'static str> {
+    let is_code = code.len() == 3 && code.bytes().all(|byte| byte.is_ascii_uppercase());
+    (!is_code).then_some("three capitals, such as NOK.")
+}
+
+/// A member whose value is known.
+fn known<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    let value = members.get(name);
+    value.filter(|value| !value.is_null() && value.as_str() != Some(""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn numbers_of_accounts_hold() {
+        for good in [
+            "NO9386011117947",
+            "DE89370400440532013000",
+            // With letters.
+            "MT84MALT011000012345MTLCAST001S",
+            "GB29NWBK60161331926819",
+        ] {
+            assert_eq!(number_fault("iban", good), None, "{good}");
+        }
+        for bad in [
+            "",
+            "N",
+            "NO93",
+            "NO9486011117947",
+            "no9386011117947",
+            "NO93 8601 1117 947",
+            "86011117947",
+            "NOæ386011117947",
+            "DE89370400440532013000DE89370400440532013000",
+        ] {
+            assert!(number_fault("iban", bad).is_some(), "{bad}");
+        }
+        assert_eq!(number_fault("bban", &"7".repeat(30)), None);
+        for bad in ["", &"7".repeat(31)] {
+            assert!(number_fault("bban", bad).is_some(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn codes_of_banks_hold() {
+        for good in ["DNBANOKK", "PVSBNO22XXX", "WG11US335AB"] {
+            assert!(is_bic(good), "{good}");
+        }
+        for bad in [
+            "",
+            "DNBANOK",
+            "DNBANOKKXX",
+            "dnbanokk",
+            "DNBA1OKK",
+            "ABCDEF0A",
+            "ABCDEFAO",
+            "ABCDEFÆA",
+            "ABCDEFGH!!!",
+        ] {
+            assert!(!is_bic(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn unknown_values_are_left_out() {
+        let body = json!({
+            "amount": 1, "creditorName": "", "debtorName": null, "purposeCode": "SALA", "endToEndId": "E-1",
+            "creditorAccount": {"iban": "", "bban": ""},
+            "debtorAccount": {"iban": "NO9386011117947", "bban": "", "currency": null, "holder": "A"},
+        });
+        let details = by_hand(body.as_object().unwrap()).unwrap();
+        let expected = json!({"purposeCode": "SALA", "debtorAccount": {"iban": "NO9386011117947"}});
+        assert_eq!(Value::Object(details), expected);
+    }
+}
