@@ -123,7 +123,7 @@ pub fn said(found: &CertificateFault) -> String {
         CertificateFault::NotYetValid(at, member) => {
             format!("{} begins at {}", of(*member), headers::date::format(*at))
         }
-        CertificateFault::WrongType(why) => (*why).to_owned(),
+        CertificateFault::WrongType(why) | CertificateFault::Unqualified(why) => (*why).to_owned(),
         CertificateFault::NotPsd2(why) => why.clone().into_owned(),
     }
 }

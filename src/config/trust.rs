@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use openssl::{nid::Nid, x509::X509};
+use openssl::{error::ErrorStack, nid::Nid, x509::X509};
 
 use super::bundle::{self, ReadBundle, TrustBundle};
 use super::endpoints::{ClientAuth, Listener};
@@ -53,6 +53,9 @@ pub(super) fn read(
     inspection: &Inspection,
     base: &Path,
 ) -> Option<(TrustFiles, Trust)> {
+    let types = section.optional("certificate_types");
+    let types = types.and_then(|value| certificate_types(&value));
+    let types = types.unwrap_or_default();
     let bundle = section.optional("bundle");
     let anchors = match bundle {
         Some(_) => section.optional("anchors"),
@@ -64,14 +67,13 @@ pub(super) fn read(
         let read = bundle::read(&value, base)?;
         let asks = |listener: &Listener| listener.client_auth != ClientAuth::Off;
         let serves_clients = listener.as_ref().is_some_and(asks) && clients.is_none();
-        judge_bundle(&value, &read, has_anchors, serves_clients);
+        let signing = (!has_anchors).then_some(types);
+        judge_bundle(&value, &read, signing, !has_anchors && serves_clients);
         Some(read)
     });
     let intermediates = section.optional("intermediates");
     let intermediates =
         intermediates.and_then(|value| folder(&value, base, Expiring::Intermediate));
-    let types = section.optional("certificate_types");
-    let types = types.and_then(|value| certificate_types(&value));
     let place = section.place_of(if has_anchors { "anchors" } else { "bundle" });
     section.finish();
     if anchors.is_some() != has_anchors || bundle.is_some() != has_bundle {
@@ -80,59 +82,74 @@ pub(super) fn read(
     let (path, found) = anchors.unzip();
     let (other_path, others) = intermediates.unzip();
     let (client_path, client_found) = clients.unzip();
-    let (bundle, found, client_found) = join(bundle, found.unwrap_or_default(), client_found);
+    let others = others.unwrap_or_default();
+    let own = found.unwrap_or_default();
+    let trust = trust_in(own, client_found, bundle.as_ref(), &others, types);
+    let trust = trust.map_err(|error| inspection.report(place, pem::reason(&error)));
     let files = TrustFiles {
         anchors: path,
-        bundle,
+        bundle: bundle.map(|read| read.bundle),
         intermediates: other_path,
         clients: client_path,
     };
-    let others = others.unwrap_or_default();
-    let clients = client_found.map(|found| Anchors::new(found, others.clone()));
-    let fault = |error| inspection.report(place, pem::reason(&error));
-    let (anchors, clients) = Anchors::new(found, others)
-        .and_then(|anchors| Ok((anchors, clients.transpose()?)))
-        .map_err(fault)
-        .ok()?;
-    let trust = Trust::new(anchors).with_client_anchors(clients);
-    Some((files, trust.with_types(types.unwrap_or_default())))
+    Some((files, trust.ok()?))
 }
 
-/// The anchors of seals and of clients: those of the bundle beside those of the folders, each once. Clients that have no folder of their own
-/// have the anchors of `found` (TLS-3), but never the bundle's anchors of seals.
-fn join(
-    bundle: Option<ReadBundle>,
-    found: Vec<X509>,
+/// The trust in the anchors of folders and of a bundle. Clients that have no folder of their own have the anchors of `own` (TLS-3), but never
+/// the bundle's anchors of seals.
+fn trust_in(
+    own: Vec<X509>,
     clients: Option<Vec<X509>>,
-) -> (Option<TrustBundle>, Vec<X509>, Option<Vec<X509>>) {
-    let Some(ReadBundle {
-        bundle,
-        seals,
-        websites,
-    }) = bundle
-    else {
-        return (None, found, clients);
+    bundle: Option<&ReadBundle>,
+    intermediates: &[X509],
+    types: CertificateTypes,
+) -> Result<Trust, ErrorStack> {
+    let anchors = |own, types| match bundle {
+        Some(bundle) => beside(bundle, own, intermediates, types),
+        None => Anchors::new(own, intermediates.to_vec()),
     };
-    let each_once = |own: Vec<X509>, more: Vec<X509>| {
-        let mut seen = HashSet::new();
-        let all = own.into_iter().chain(more);
-        all.filter(|one| one.to_der().is_ok_and(|der| seen.insert(der)))
-            .collect::<Vec<_>>()
+    let clients = match bundle {
+        Some(_) => Some(clients.unwrap_or_else(|| own.clone())),
+        None => clients,
     };
-    let clients = each_once(clients.unwrap_or_else(|| found.clone()), websites);
-    (Some(bundle), each_once(found, seals), Some(clients))
+    let clients = clients.map(|own| anchors(own, CertificateTypes::WEB));
+    let trust = Trust::new(anchors(own, types)?).with_client_anchors(clients.transpose()?);
+    Ok(trust.with_types(types))
 }
 
-/// Reports faults and warnings of a bundle's anchors. Without a folder of anchors the bundle alone has those of seals; `serves_clients` is
-/// whether those of clients have no folder of their own.
-fn judge_bundle(value: &Value<'_>, read: &ReadBundle, has_anchors: bool, serves_clients: bool) {
+/// The anchors of a folder and those of a bundle for these types, each once. What the lists say applies to the bundle's alone.
+fn beside(
+    bundle: &ReadBundle,
+    own: Vec<X509>,
+    intermediates: &[X509],
+    types: CertificateTypes,
+) -> Result<Anchors, ErrorStack> {
+    let mut grants = bundle.grants.clone();
+    for anchor in &own {
+        grants.forget(anchor)?;
+    }
+    let mut seen = HashSet::new();
+    let all = own.into_iter().chain(bundle.anchors(types).cloned());
+    let all = all.filter(|one| one.to_der().is_ok_and(|der| seen.insert(der)));
+    let anchors = Anchors::new(all.collect(), intermediates.to_vec())?;
+    Ok(anchors.with_grants(grants))
+}
+
+/// Reports faults and warnings of a bundle's anchors. `signing` are the types of certificate that may sign, if the bundle alone has their
+/// anchors; `serves_clients` is whether it alone has those of clients.
+fn judge_bundle(
+    value: &Value<'_>,
+    read: &ReadBundle,
+    signing: Option<CertificateTypes>,
+    serves_clients: bool,
+) {
     let path = read.bundle.path.display();
-    if read.seals.is_empty() && !has_anchors {
+    if signing.is_some_and(|types| read.anchors(types).next().is_none()) {
         value.fault(format!(
-            "{path} has no anchor of seals, and trust.anchors names none: every request would be refused; import a list with services for seals"
+            "{path} has no anchor of the certificates that may sign (trust.certificate_types), and trust.anchors names none: every request would be refused; import a list with services for seals"
         ));
     }
-    if read.websites.is_empty() && !has_anchors && serves_clients {
+    if serves_clients && read.websites.is_empty() {
         value.fault(format!(
             "{path} has no anchor of web sites: every client certificate would be refused; name anchors by listener.client_anchors"
         ));

@@ -4,7 +4,7 @@
 //! the operator's own anchors (`trust.anchors`), which no bundle changes.
 
 use crate::{
-    bundle::{AnchorEntry, BundleDocument, BundleTrust, Standing, Use, describe},
+    bundle::{AnchorEntry, BundleDocument, BundleTrust, Standing, describe},
     certificate::{Certificate, decode_base64},
     fault::Refusal,
 };
@@ -18,6 +18,9 @@ use std::{
 
 /// The longest file of certificates, in bytes. A gateway writes at most 10 000.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
+
+/// The file that is expected.
+const EXPECTED: &str = "name the file seen-certificates.jsonl in the gateway's folder of state";
 
 /// For how many days a certificate counts after it was seen.
 const DAYS: u64 = 30;
@@ -55,7 +58,7 @@ impl SeenCertificates {
     /// Reads the files of gateways.
     ///
     /// # Errors
-    /// One cannot be read.
+    /// One cannot be read, or has lines, none of which is a certificate.
     pub fn read(paths: &[PathBuf]) -> Result<Self, Refusal> {
         let mut all = Self::default();
         for path in paths {
@@ -70,17 +73,29 @@ impl SeenCertificates {
             .and_then(|file| file.take(MAX_FILE_BYTES).read_to_end(&mut bytes))
             .map_err(|error| {
                 Refusal::new(format_args!(
-                    "{}: it cannot be read: {error}; name the file seen-certificates.jsonl in the gateway's folder of state, and run as a user who may read it",
+                    "{}: it cannot be read: {error}; {EXPECTED}, and run as a user who may read it",
                     path.display()
                 ))
             })?;
         let lines = bytes.split(|byte| *byte == b'\n');
-        for line in lines.filter(|line| !line.is_empty()) {
+        let (mut has_some, mut damaged) = (false, 0_usize);
+        for line in lines.filter(|line| !line.trim_ascii().is_empty()) {
             match Seen::from_line(line) {
-                Some(seen) => self.add(seen),
-                None => self.damaged = self.damaged.saturating_add(1),
+                Some(seen) => {
+                    has_some = true;
+                    self.add(seen);
+                }
+                None => damaged = damaged.saturating_add(1),
             }
         }
+        // A gateway that has seen none writes an empty file.
+        if damaged > 0 && !has_some {
+            return Err(Refusal::new(format_args!(
+                "{}: no line of it is a certificate that a gateway has seen; {EXPECTED}",
+                path.display()
+            )));
+        }
+        self.damaged = self.damaged.saturating_add(damaged);
         Ok(())
     }
 
@@ -210,33 +225,24 @@ enum Outcome<'b> {
     Neither,
 }
 
-/// By the anchors of seals, which judge signatures; by those of websites where both bundles have no anchor of seals for it.
 fn judge<'b>(
     seen: &Seen,
     before: Option<Judge<'b>>,
     after: Judge<'_>,
     now: Timestamp,
 ) -> Outcome<'b> {
-    for of in Use::ALL {
-        let standing = |judge: Judge<'_>| {
-            let Seen {
-                certificate, pool, ..
-            } = seen;
-            judge.trust.standing(of, certificate, pool, now)
-        };
-        let old = before.map_or(Standing::Untrusted, standing);
-        match (old, standing(after)) {
-            (_, Standing::Trusted(_)) => return Outcome::Trusted,
-            (Standing::Trusted(anchor), _) => {
-                let anchors = before.map(|before| &before.bundle.anchors);
-                let mut anchors = anchors.into_iter().flatten();
-                return Outcome::Lost(anchors.find(|entry| entry.sha256 == anchor));
-            }
-            (Standing::NotValid, _) | (_, Standing::NotValid) => return Outcome::NotValid,
-            (Standing::Untrusted, Standing::Untrusted) => {}
+    let standing = |judge: Judge<'_>| judge.trust.standing(&seen.certificate, &seen.pool, now);
+    let old = before.map_or(Standing::Untrusted, standing);
+    match (old, standing(after)) {
+        (_, Standing::Trusted(_)) => Outcome::Trusted,
+        (Standing::Trusted(anchor), _) => {
+            let anchors = before.map(|before| &before.bundle.anchors);
+            let mut anchors = anchors.into_iter().flatten();
+            Outcome::Lost(anchors.find(|entry| entry.sha256 == anchor))
         }
+        (Standing::NotValid, _) | (_, Standing::NotValid) => Outcome::NotValid,
+        (Standing::Untrusted, Standing::Untrusted) => Outcome::Neither,
     }
-    Outcome::Neither
 }
 
 fn lost_line(seen: &Seen, anchor: Option<&AnchorEntry>) -> String {

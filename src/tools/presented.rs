@@ -1,13 +1,19 @@
 //! Reads a certificate from a file: a value of TPP-Signature-Certificate, or PEM or DER.
 //!
 //! The gateway's own parser decides (CRT-1); deviations that only a file can have are noted. A private key in the same file is
-//! never read.
+//! never read: only its label is looked for.
 
 use crate::trust::decode::PresentedCertificates;
 use crate::trust::{CertificateFault, decode};
 
 /// The start of every PEM block, of any type.
 const ARMOUR: &[u8] = b"-----BEGIN ";
+
+/// The end of every PEM label.
+const DASHES: &[u8] = b"-----";
+
+/// What the labels of private keys have in common: of PKCS#8 with or without a passphrase, RSA, EC, and OpenSSH.
+const PRIVATE_KEY: &[u8] = b"PRIVATE KEY";
 
 /// The start of a saved header line.
 const NAME: &[u8] = b"tpp-signature-certificate:";
@@ -64,6 +70,19 @@ pub(super) fn read(
     }
 }
 
+/// Whether a file also has a private key in PEM. Only the labels are read.
+pub(super) fn has_private_key(file: &[u8]) -> bool {
+    let mut rest = file;
+    while let Some((_, after)) = decode::split(rest, ARMOUR) {
+        let label = decode::split(after, DASHES).map_or(after, |(label, _)| label);
+        if memchr::memmem::find(label, PRIVATE_KEY).is_some() {
+            return true;
+        }
+        rest = after;
+    }
+    false
+}
+
 /// The certificates of a PEM text without other content: a private key, or OpenSSL's text output.
 fn armoured(text: &[u8]) -> Vec<u8> {
     let (mut certificates, mut rest) = (Vec::new(), text);
@@ -111,6 +130,31 @@ mod tests {
         ] {
             let (presented, found) = read(&file).unwrap();
             assert_eq!((presented.leaf, found.len()), (der.clone(), notes));
+        }
+    }
+
+    #[test]
+    fn a_private_key_is_known_by_its_label() {
+        for label in [
+            "PRIVATE KEY",
+            "ENCRYPTED PRIVATE KEY",
+            "RSA PRIVATE KEY",
+            "EC PRIVATE KEY",
+        ] {
+            let key = format!("-----BEGIN {label}-----\nAAAA\n-----END {label}-----\n");
+            let file =
+                format!("-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n{key}");
+            assert!(has_private_key(file.as_bytes()), "{label}");
+            assert!(has_private_key(key.as_bytes()), "{label}");
+        }
+        for file in [
+            "-----BEGIN CERTIFICATE-----\nPRIVATE KEY\n-----END CERTIFICATE-----\n",
+            "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n",
+            "PRIVATE KEY",
+            "-----BEGIN ",
+            "",
+        ] {
+            assert!(!has_private_key(file.as_bytes()), "{file}");
         }
     }
 

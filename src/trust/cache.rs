@@ -109,6 +109,7 @@ impl CertificateCache {
             CertificateFault::Untrusted(_)
             | CertificateFault::Path(_)
             | CertificateFault::OfCa
+            | CertificateFault::Unqualified(_)
             | CertificateFault::Malformed(_)
             | CertificateFault::NotDer(_)
             | CertificateFault::Weak(_) => shown.with_pool,

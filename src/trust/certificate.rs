@@ -63,7 +63,7 @@ impl Certificate {
         now: Timestamp,
     ) -> Result<Self, CertificateFault> {
         let PresentedCertificates { leaf, pool } = &candidate.certificates;
-        let members = criteria.anchors.members(leaf, pool, now)?;
+        let members = criteria.anchors.members(leaf, pool, criteria.types, now)?;
         let validity = path::validity(&members)?;
         judgement::validity(&validity, now)?;
         let (certificate, _) = judgement::read(leaf)?;

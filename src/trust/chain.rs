@@ -5,7 +5,7 @@
 //! chain is cached, and each request judges the validity of every member.
 
 use super::{
-    CertificateFault, Validity,
+    CertificateFault, CertificateTypes, Grants, Validity,
     path::{CertificationPath, failed, store_of, validity, validity_of, verify},
     search::Search,
 };
@@ -26,6 +26,8 @@ pub struct Anchors {
     store: X509Store,
     anchors: Vec<X509>,
     intermediates: Vec<X509>,
+    /// What trusted lists say of the anchors.
+    grants: Grants,
     /// The anchors that were valid at the last time asked for.
     valid: Mutex<Option<Arc<ValidAnchors>>>,
     /// Anchors and intermediates that share a subject (DER) with another: usually certificates of one CA with different keys.
@@ -53,9 +55,16 @@ impl Anchors {
             store,
             anchors,
             intermediates,
+            grants: Grants::default(),
             valid: Mutex::new(None),
             namesakes,
         })
+    }
+
+    /// Sets what trusted lists say of the anchors (CRT-3).
+    pub fn with_grants(mut self, grants: Grants) -> Self {
+        self.grants = grants;
+        self
     }
 
     /// The certification paths of a CA's other keys. A certificate counts as the same CA's if it has the same subject, is valid now and
@@ -74,7 +83,8 @@ impl Anchors {
         let others = all.iter().filter(|other| !has_key_of(other, issuer));
         others
             .filter_map(|other| {
-                let path = self.members(&other.to_der().ok()?, &[], now).ok()?;
+                let path = self.path_to_anchor(&other.to_der().ok()?, &[], now).ok()?;
+                let path = path.fault.is_none().then_some(path.members)?;
                 let valid = validity(&path).ok()?;
                 let end = path.last().zip(anchor).is_some_and(|(end, anchor)| {
                     let same = end.subject_name().try_cmp(anchor.subject_name());
@@ -87,19 +97,20 @@ impl Anchors {
             .collect()
     }
 
-    /// Builds the chain of a certificate (DER) to an anchor, with the help of an untrusted pool. Returns the validity of every
+    /// Builds the chain of an end-entity certificate (DER) to an anchor, with the help of an untrusted pool. Returns the validity of every
     /// member, the end-entity certificate's first.
     ///
     /// # Errors
-    /// [`CertificateFault::Malformed`] or [`CertificateFault::Untrusted`]. Validity is not judged here, but an anchor
+    /// [`CertificateFault::Malformed`], [`CertificateFault::Untrusted`] or [`CertificateFault::Unqualified`]. Validity is not judged here, but an anchor
     /// or intermediate that is not valid at `now` is used only if there is no path without it.
     pub fn chain(
         &self,
         leaf: &[u8],
         pool: &[Vec<u8>],
+        types: CertificateTypes,
         now: Timestamp,
     ) -> Result<Vec<Validity>, CertificateFault> {
-        validity(&self.members(leaf, pool, now)?)
+        validity(&self.members(leaf, pool, types, now)?)
     }
 
     /// The same as [`Self::chain`], but returns the members: the end-entity certificate first, the anchor last.
@@ -107,14 +118,31 @@ impl Anchors {
         &self,
         leaf: &[u8],
         pool: &[Vec<u8>],
+        types: CertificateTypes,
         now: Timestamp,
     ) -> Result<Vec<X509>, CertificateFault> {
-        let path = self.path(leaf, pool, now)?;
+        let path = self.path(leaf, pool, types, now)?;
         path.fault.map_or(Ok(path.members), Err)
     }
 
-    /// The path of a certificate to an anchor; where it leads to none, as far as it goes, with its fault.
+    /// The path of an end-entity certificate to an anchor that vouches for it as one of these types; otherwise with its fault, and as far as
+    /// it goes.
     pub fn path(
+        &self,
+        leaf: &[u8],
+        pool: &[Vec<u8>],
+        types: CertificateTypes,
+        now: Timestamp,
+    ) -> Result<CertificationPath, CertificateFault> {
+        let mut path = self.path_to_anchor(leaf, pool, now)?;
+        if path.fault.is_none() {
+            path.fault = self.grants.judge(&path.members, types).err();
+        }
+        Ok(path)
+    }
+
+    /// The path of any certificate to an anchor; where it leads to none, as far as it goes, with its fault.
+    fn path_to_anchor(
         &self,
         leaf: &[u8],
         pool: &[Vec<u8>],

@@ -35,6 +35,9 @@ pub enum CertificateFault {
     /// CRT-3: the certificate is not an eIDAS certificate of an accepted type.
     #[error("{0}")]
     WrongType(&'static str),
+    /// CRT-3: a trusted list does not vouch for the certificate as one of its type.
+    #[error("{0}")]
+    Unqualified(&'static str),
     /// CRT-4: the certificate has no PSD2 identity.
     #[error("{0}")]
     NotPsd2(Cow<'static, str>),
@@ -105,7 +108,7 @@ impl CertificateFault {
             Self::Untrusted(_) | Self::Path(_) | Self::OfCa => Reason::CertificateUntrusted,
             Self::Expired(..) => Reason::CertificateExpired,
             Self::NotYetValid(..) => Reason::CertificateNotYetValid,
-            Self::WrongType(_) => Reason::CertificateWrongType,
+            Self::WrongType(_) | Self::Unqualified(_) => Reason::CertificateWrongType,
             Self::NotPsd2(_) => Reason::CertificateNotPsd2,
         }
     }

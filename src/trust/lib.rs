@@ -43,6 +43,10 @@ pub mod chain;
 pub mod path;
 // Certification paths over several issuers of the same name (CRT-2).
 mod search;
+// What trusted lists say of issuers (CRT-3, CRT-13).
+mod grant;
+// Qualifications of services of trusted lists.
+pub mod qualification;
 
 // Whether a member of a chain is revoked (CRT-6, CRT-11).
 pub mod revocation;
@@ -80,6 +84,7 @@ pub use certificate::Certificate;
 pub use chain::Anchors;
 pub use distinguished::NotDer;
 pub use fault::{CertificateFault, Member, PathFault};
+pub use grant::{GrantedType, Grants};
 pub use path::validity_of;
 pub use qc::CertificateTypes;
 pub use qwac::{ClientChain, Qwac};

@@ -31,6 +31,14 @@ pub struct CertificateTypes {
     pub web: bool,
 }
 
+impl CertificateTypes {
+    /// That of TLS connections (TLS-3).
+    pub const WEB: Self = Self {
+        eseal: false,
+        web: true,
+    };
+}
+
 impl Default for CertificateTypes {
     fn default() -> Self {
         Self {

@@ -5,7 +5,7 @@
 //! that TLS accepts and that passes OpenSSL's security level, because no request signature is verified with it.
 
 use super::{
-    CertificateFault, Validity, claimed,
+    CertificateFault, CertificateTypes, Validity, claimed,
     criteria::CertificateCriteria,
     decode::MAX_CERTIFICATES,
     digests::{Digest, Digests, sha256},
@@ -79,7 +79,7 @@ impl Qwac {
         judgement::algorithms_agree(&certificate)?;
         judgement::is_no_ca(&certificate)?;
         let anchors = criteria.anchors_of_clients();
-        let members = anchors.members(&shown.leaf, &shown.pool, now)?;
+        let members = anchors.members(&shown.leaf, &shown.pool, CertificateTypes::WEB, now)?;
         let validity = path::validity(&members)?;
         judgement::validity(&validity, now)?;
         let mut tolerance = Tolerance::of(criteria.policy);

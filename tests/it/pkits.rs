@@ -7,7 +7,10 @@
 
 use crate::harness::missing;
 use openssl::x509::X509;
-use portvakt::{clock::Timestamp, trust::Anchors};
+use portvakt::{
+    clock::Timestamp,
+    trust::{Anchors, CertificateTypes},
+};
 use rustls::pki_types::{CertificateDer, TrustAnchor, UnixTime};
 use std::{
     collections::BTreeMap,
@@ -153,7 +156,7 @@ fn read(path: &Path) -> X509 {
 /// Judges the chain, and the validity of every certificate in it.
 fn judge(anchors: &Anchors, der: &[u8]) -> Result<(), String> {
     let validity = anchors
-        .chain(der, &[], NOW)
+        .chain(der, &[], CertificateTypes::default(), NOW)
         .map_err(|fault| fault.to_string())?;
     match validity.iter().find(|validity| !validity.contains(NOW)) {
         Some(out) => Err(format!("not valid now: {out:?}")),

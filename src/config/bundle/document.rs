@@ -2,10 +2,9 @@
 //! replaced.
 //!
 //! Invariants: the schema is closed, so that a bundle with a meaning that this gateway does not know is refused; time and memory are
-//! bounded. No request is judged by a service, which `portvakt cert` shows. Deliberately not here: the qualifications of services, which
-//! are for people and for the next import (`portvakt-lists`).
+//! bounded.
 
-use crate::clock::Timestamp;
+use crate::{clock::Timestamp, trust::qualification::Qualification};
 use serde::{Deserialize, Deserializer, de::Error as _, de::IgnoredAny};
 use serde_saphyr::Error;
 use std::collections::BTreeMap;
@@ -57,6 +56,8 @@ pub struct GrantedService {
     pub seals: bool,
     /// Whether it issues qualified certificates for web sites.
     pub websites: bool,
+    /// Which of its certificates are not what they say themselves (CRT-3).
+    pub qualifications: Vec<Qualification>,
 }
 
 /// The SHA-256 of certificates, by the names of their files.
@@ -142,8 +143,8 @@ struct Service {
     granted_since: Timestamp,
     #[serde(rename = "for")]
     uses: Vec<Use>,
-    #[serde(default, rename = "qualifications")]
-    _qualifications: IgnoredAny,
+    #[serde(default)]
+    qualifications: Vec<Qualification>,
 }
 
 impl From<Service> for GrantedService {
@@ -155,6 +156,7 @@ impl From<Service> for GrantedService {
             provider: written.provider,
             service: written.service,
             granted_since: written.granted_since,
+            qualifications: written.qualifications,
         }
     }
 }

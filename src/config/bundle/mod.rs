@@ -20,13 +20,15 @@ use super::{
 use crate::{
     clock::Timestamp,
     expiring::{Expiring, Level},
-    trust::Validity,
+    hex,
+    trust::{CertificateTypes, GrantedType, Grants, Validity},
     way::OwnUsers,
 };
 use document::{BundleDocument, DOCUMENT};
 use files::{certificates, judge_folder, read_file};
-use openssl::x509::X509;
+use openssl::{error::ErrorStack, x509::X509};
 use place::Owners;
+use sha2::{Digest as _, Sha256};
 use std::{
     fs,
     io::ErrorKind,
@@ -64,7 +66,7 @@ pub struct TrustBundle {
     pub imported: Timestamp,
     /// When the first of its lists is to be replaced; `None` if all of them are closed.
     pub next_update: Option<NextUpdate>,
-    /// The services of its anchors, for people: no request is judged by them.
+    /// The services of its anchors.
     pub services: Arc<GrantedServices>,
 }
 
@@ -75,6 +77,16 @@ pub(super) struct ReadBundle {
     pub(super) seals: Vec<X509>,
     /// The anchors of QWACs.
     pub(super) websites: Vec<X509>,
+    /// What its lists say of both (CRT-3).
+    pub(super) grants: Grants,
+}
+
+impl ReadBundle {
+    /// The anchors of certificates of these types.
+    pub(super) fn anchors(&self, types: CertificateTypes) -> impl Iterator<Item = &X509> {
+        let seals = self.seals.iter().filter(move |_| types.eseal);
+        seals.chain(self.websites.iter().filter(move |_| types.web))
+    }
 }
 
 /// Reads the bundle that a key names; `None` only after a fault.
@@ -114,6 +126,13 @@ pub(super) fn read(value: &Value<'_>, base: &Path) -> Option<ReadBundle> {
     let [in_seals, in_websites] = FOLDERS.map(|folder| path.join(folder));
     let seals = without_leaves(value, &in_seals, seals);
     let websites = without_leaves(value, &in_websites, websites);
+    let grants = match grants(&services, &seals, &websites) {
+        Ok(grants) => grants,
+        Err(error) => {
+            value.fault(format!("an anchor has a key that cannot be read: {error}"));
+            return None;
+        }
+    };
     let bundle = TrustBundle {
         path,
         imported: made,
@@ -126,7 +145,30 @@ pub(super) fn read(value: &Value<'_>, base: &Path) -> Option<ReadBundle> {
         bundle,
         seals,
         websites,
+        grants,
     })
+}
+
+/// What the lists say of the anchors for each use: an anchor has every qualification of its services for that use.
+fn grants(
+    services: &GrantedServices,
+    seals: &[X509],
+    websites: &[X509],
+) -> Result<Grants, ErrorStack> {
+    let mut grants = Grants::default();
+    for (anchors, of) in [(seals, GrantedType::Eseal), (websites, GrantedType::Web)] {
+        for anchor in anchors {
+            let sha256 = hex::encode(&Sha256::digest(anchor.to_der()?));
+            let services = services.get(&sha256).into_iter().flatten();
+            let services = services.filter(|service| match of {
+                GrantedType::Eseal => service.seals,
+                GrantedType::Web => service.websites,
+            });
+            let qualifications = services.flat_map(|service| service.qualifications.clone());
+            grants.add(anchor, of, qualifications)?;
+        }
+    }
+    Ok(grants)
 }
 
 /// Leaves out what is no CA's certificate: nothing can be issued below it, and as an anchor it would admit its own holder (CRT-2).

@@ -1,7 +1,10 @@
 //! What a `bundle.yaml` may say; whole bundles are in `settings_tests::bundle`.
 
 use super::document::{BundleDocument, GrantedService, NextUpdate};
-use crate::clock::Timestamp;
+use crate::{
+    clock::Timestamp,
+    trust::qualification::{Assert, Criteria, Qualification},
+};
 use proptest::prelude::*;
 
 /// A document as `portvakt-lists` writes it, with a list that is closed and an anchor for both uses.
@@ -103,6 +106,16 @@ fn a_whole_document() {
         granted_since: Timestamp::from_unix(1_577_836_800),
         seals: true,
         websites: false,
+        qualifications: vec![Qualification {
+            qualifiers: vec!["QCForESeal".to_owned()],
+            criteria: Criteria {
+                assert: Assert::All,
+                key_usages: Vec::new(),
+                policies: Vec::new(),
+                others: Vec::new(),
+                nested: Vec::new(),
+            },
+        }],
     };
     assert_eq!(read.services["aa"], [granted]);
     assert!(read.services["bb"].is_empty());

@@ -95,7 +95,16 @@ fn anchors(settings: &Settings) -> [Option<usize>; 2] {
 fn a_bundle_beside_folders_and_alone() {
     let site = Site::with_bundle();
     let settings = site.read(&only()).unwrap();
-    assert_eq!(anchors(&settings), [Some(2), Some(1)]);
+    // Seals and web sites may sign, by default; web sites alone are shown in TLS.
+    assert_eq!(anchors(&settings), [Some(3), Some(1)]);
+    for (types, expected) in [("eseal", 2), ("web", 1)] {
+        let text = only().replace(
+            "/current",
+            &format!("/current, certificate_types: [{types}]"),
+        );
+        let settings = site.read(&text).unwrap();
+        assert_eq!(anchors(&settings), [Some(expected), Some(1)], "{types}");
+    }
     let files = &settings.reloadable.trust;
     assert_eq!((&files.anchors, &files.clients), (&None, &None));
     assert!(files.shown_anchors().ends_with("lists/current"));
@@ -120,7 +129,7 @@ fn a_bundle_beside_folders_and_alone() {
     let settings = site.read(&both).unwrap();
     assert_eq!(
         anchors(&settings),
-        [Some(3), Some(2)],
+        [Some(4), Some(2)],
         "the folder serves both"
     );
     let own = both.replace(
@@ -128,10 +137,10 @@ fn a_bundle_beside_folders_and_alone() {
         "server.key, client_anchors: ../certs/intermediates",
     );
     let settings = site.read(&own).unwrap();
-    assert_eq!(anchors(&settings), [Some(3), Some(2)]);
+    assert_eq!(anchors(&settings), [Some(4), Some(2)]);
     // An anchor of both counts once.
     let same = beside("../lists/one/seals, bundle: ../lists/one");
-    assert_eq!(anchors(&site.read(&same).unwrap()), [Some(2), Some(3)]);
+    assert_eq!(anchors(&site.read(&same).unwrap()), [Some(3), Some(3)]);
     // Without a bundle, clients have the anchors of seals.
     assert_eq!(anchors(&site.read(LEAST).unwrap()), [Some(1), None]);
     let neither = LEAST.replace("anchors: ../certs/anchors", "");
@@ -424,7 +433,7 @@ fn a_bundle_that_serves_for_nothing() {
     let none = only().replace("current", "none");
     let faults = site.read(&none).unwrap_err();
     assert!(
-        faults.len() == 1 && faults[0].contains("has no anchor of seals"),
+        faults.len() == 1 && faults[0].contains("has no anchor of the certificates that may sign"),
         "{faults:?}"
     );
     site.write_bundle("no-sites", &["a"], &[]);
@@ -530,7 +539,7 @@ fn only_cas_are_anchors_of_a_bundle() {
     site.write_bundle("mixed", &["a", "leaf", "leaf-2"], &["c"]);
     let text = only().replace("current", "mixed");
     let settings = site.read(&text).unwrap();
-    assert_eq!(anchors(&settings), [Some(1), Some(1)]);
+    assert_eq!(anchors(&settings), [Some(2), Some(1)]);
     let warnings = settings.reloadable.warnings.iter();
     let warnings = warnings.filter_map(|one| one.at(Timestamp::from_unix(1_784_188_800)));
     let warnings: Vec<_> = warnings.map(|one| one.to_string()).collect();
@@ -540,10 +549,14 @@ fn only_cas_are_anchors_of_a_bundle() {
             && warnings[0].contains("lists/mixed/seals are no CA's, and are left out"),
         "{warnings:?}"
     );
+    // Web sites may sign too, unless the configuration says otherwise.
     site.write_bundle("leaves", &["leaf"], &["c"]);
-    let faults = site.read(&only().replace("current", "leaves")).unwrap_err();
+    let leaves = only().replace("current", "leaves");
+    assert!(site.read(&leaves).is_ok());
+    let seals = leaves.replace("/leaves", "/leaves, certificate_types: [eseal]");
+    let faults = site.read(&seals).unwrap_err();
     assert!(
-        faults.len() == 1 && faults[0].contains("has no anchor of seals"),
+        faults.len() == 1 && faults[0].contains("has no anchor of the certificates that may sign"),
         "{faults:?}"
     );
 }

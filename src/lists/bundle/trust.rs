@@ -1,11 +1,15 @@
-//! The anchors of a bundle, by which the gateway would judge certificates of TPPs: by the same code.
+//! The anchors of a bundle, by which the gateway would judge certificates of TPPs that sign: by the same code, where QSealCs and QWACs may
+//! sign (`trust.certificate_types`).
+//!
+//! Invariant: what is no CA's certificate is no anchor here, as in the gateway: it would admit its own holder (CRT-2).
 
 use super::document::{AnchorEntry, BundleDocument, Use};
 use crate::{certificate::Certificate, fault::Refusal};
 use openssl::x509::X509;
 use portvakt_base::{clock::Timestamp, hex, private_file};
-use portvakt_trust::Anchors;
+use portvakt_trust::{Anchors, CertificateTypes, GrantedType, Grants, judgement::is_no_ca};
 use std::{
+    collections::BTreeSet,
     io::Read as _,
     path::{Path, PathBuf},
 };
@@ -13,12 +17,9 @@ use std::{
 /// The longest file of an anchor, in bytes.
 const MAX_FILE_BYTES: u64 = 256 * 1024;
 
-/// The anchors of a bundle, for each use.
+/// The anchors of a bundle.
 #[derive(Debug)]
-pub struct BundleTrust {
-    seals: Anchors,
-    websites: Anchors,
-}
+pub struct BundleTrust(Anchors);
 
 /// What a bundle says of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +28,7 @@ pub enum Standing {
     Trusted(String),
     /// It chains to an anchor, but a member of the chain is not valid at the time.
     NotValid,
-    /// It chains to no anchor.
+    /// It chains to no anchor whose services vouch for it.
     Untrusted,
 }
 
@@ -43,33 +44,47 @@ impl BundleTrust {
     ) -> Result<Self, Refusal> {
         let intermediates: Result<Vec<_>, _> = intermediates.iter().map(of_openssl).collect();
         let intermediates = intermediates?;
-        let of = |wanted: Use| {
-            let all = bundle.anchors.iter();
-            let all = all.filter(|anchor| anchor.uses.contains(&wanted));
-            let folder = folder.join(wanted.folder());
-            let anchors: Result<Vec<_>, _> =
-                all.map(|anchor| read_anchor(&folder, anchor)).collect();
-            Anchors::new(anchors?, intermediates.clone()).map_err(Refusal::new)
-        };
-        Ok(Self {
-            seals: of(Use::Seals)?,
-            websites: of(Use::Websites)?,
-        })
+        let (mut anchors, mut grants) = (Vec::new(), Grants::default());
+        let mut known = BTreeSet::new();
+        for (of, granted) in [
+            (Use::Seals, GrantedType::Eseal),
+            (Use::Websites, GrantedType::Web),
+        ] {
+            let folder = folder.join(of.folder());
+            for entry in bundle
+                .anchors
+                .iter()
+                .filter(|entry| entry.uses.contains(&of))
+            {
+                let found = read_anchor(&folder, entry)?;
+                if is_leaf(&found) {
+                    continue;
+                }
+                let anchor = of_openssl(&found)?;
+                let services = entry.services.iter();
+                let services = services.filter(|service| service.uses.contains(&of));
+                let qualifications = services.flat_map(|service| service.qualifications.clone());
+                grants
+                    .add(&anchor, granted, qualifications)
+                    .map_err(Refusal::new)?;
+                if known.insert(found.sha256()) {
+                    anchors.push(anchor);
+                }
+            }
+        }
+        let anchors = Anchors::new(anchors, intermediates).map_err(Refusal::new)?;
+        Ok(Self(anchors.with_grants(grants)))
     }
 
-    /// What the anchors of a use say of a certificate at a time. The pool is what its TPP sent with it.
+    /// What the anchors say of a certificate at a time. The pool is what its TPP sent with it.
     pub fn standing(
         &self,
-        of: Use,
         certificate: &Certificate,
         pool: &[Vec<u8>],
         now: Timestamp,
     ) -> Standing {
-        let anchors = match of {
-            Use::Seals => &self.seals,
-            Use::Websites => &self.websites,
-        };
-        let path = anchors.path(certificate.der(), pool, now);
+        let types = CertificateTypes::default();
+        let path = self.0.path(certificate.der(), pool, types, now);
         let Some(path) = path.ok().filter(|path| path.fault.is_none()) else {
             return Standing::Untrusted;
         };
@@ -85,7 +100,7 @@ impl BundleTrust {
     }
 }
 
-fn read_anchor(folder: &Path, anchor: &AnchorEntry) -> Result<X509, Refusal> {
+fn read_anchor(folder: &Path, anchor: &AnchorEntry) -> Result<Certificate, Refusal> {
     let path: PathBuf = folder.join(&anchor.file);
     let refuse =
         |why: &dyn std::fmt::Display| Refusal::new(format_args!("{}: {why}", path.display()));
@@ -95,11 +110,17 @@ fn read_anchor(folder: &Path, anchor: &AnchorEntry) -> Result<X509, Refusal> {
         .map_err(|error| refuse(&error))?;
     let found = Certificate::from_pem(&bytes).map_err(|fault| refuse(&fault))?;
     match found.as_slice() {
-        [one] if hex::encode(&one.sha256()) == anchor.sha256 => of_openssl(one),
+        [one] if hex::encode(&one.sha256()) == anchor.sha256 => Ok(one.clone()),
         _ => Err(refuse(
             &"it is not the certificate that bundle.yaml lists; import again",
         )),
     }
+}
+
+/// Whether it is no CA's, by the measure of the gateway, which leaves such certificates out of a bundle.
+fn is_leaf(certificate: &Certificate) -> bool {
+    let parsed = certificate.parse();
+    parsed.is_ok_and(|parsed| is_no_ca(&parsed).is_ok())
 }
 
 fn of_openssl(certificate: &Certificate) -> Result<X509, Refusal> {

@@ -18,7 +18,7 @@ mod qualification;
 mod service;
 
 pub use pointer::Pointer;
-pub use qualification::{Assert, Criteria, KeyUsageBit, Qualification};
+pub use portvakt_trust::qualification::{Assert, Criteria, KeyUsageBit, Qualification};
 pub use scheme::{ListType, Scheme, Version};
 pub use service::{CA_QC, Extensions, GRANTED, Service, State};
 

@@ -1,66 +1,11 @@
-//! Qualifications of a service (TS 119 612, clause 5.5.9.2): which of its certificates are more, or less, than they say themselves.
+//! Qualifications of a service, as a list has them (TS 119 612, clause 5.5.9.2). The gateway judges certificates by them.
 
 use super::{
     names::{EXTENSION, QUALIFICATIONS, XADES, short},
     value::{boolean, text},
 };
 use crate::{fault::Refusal, tree::Element};
-use serde::{Deserialize, Serialize};
-
-/// The deepest nesting of criteria. The lists have 3.
-const MAX_DEPTH: usize = 8;
-
-/// One qualification: certificates that meet the criteria have the qualifiers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Qualification {
-    /// Qualifiers, such as `NotQualified`, `QCForESeal` or `QCForLegalPerson`.
-    pub qualifiers: Vec<String>,
-    /// What a certificate meets to have them.
-    pub criteria: Criteria,
-}
-
-/// How many of the criteria a certificate meets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Assert {
-    /// Each of them.
-    All,
-    /// At least one of them.
-    AtLeastOne,
-    /// None of them.
-    None,
-}
-
-/// Criteria for certificates.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Criteria {
-    /// How many of the criteria count.
-    pub assert: Assert,
-    /// Sets of key usages: each bit with the value that a certificate has.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub key_usages: Vec<Vec<KeyUsageBit>>,
-    /// Sets of policies: a certificate names each policy of a set.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub policies: Vec<Vec<String>>,
-    /// Criteria of other kinds, by the names of their elements.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub others: Vec<String>,
-    /// Criteria in the criteria.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub nested: Vec<Criteria>,
-}
-
-/// A bit of the key usage, and its value.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct KeyUsageBit {
-    /// Its name, such as `digitalSignature`.
-    pub name: String,
-    /// Whether it is set.
-    pub set: bool,
-}
+use portvakt_trust::qualification::{Assert, Criteria, KeyUsageBit, MAX_DEPTH, Qualification};
 
 /// Reads an element `Qualifications`.
 ///

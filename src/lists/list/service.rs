@@ -3,12 +3,13 @@
 use super::{
     names::{ADDITIONAL, EXTENSION, QUALIFICATIONS, SERVICE_STATUS, SERVICE_TYPE, TSL, short},
     pointer::certificates,
-    qualification::{self, Qualification},
+    qualification,
     scheme::Version,
     value::{boolean, name_of, text, text_of, time},
 };
 use crate::{certificate::Certificate, fault::Refusal, tree::Element};
 use portvakt_base::clock::Timestamp;
+use portvakt_trust::qualification::Qualification;
 
 /// The type of services that issue qualified certificates, without the beginning that all types have.
 pub const CA_QC: &str = "CA/QC";

@@ -10,7 +10,7 @@ use crate::{
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use portvakt_base::{clock::Timestamp, hex};
-use portvakt_development_pki::{Ca, CaSpec, LeafSpec};
+use portvakt_development_pki::{Ca, CaSpec, LeafSpec, QcType};
 use std::{collections::BTreeSet, fs, path::Path, path::PathBuf};
 
 /// 2026-07-01T00:00:00Z.
@@ -27,6 +27,14 @@ fn ca(name: &str) -> Ca {
 
 fn leaf(ca: &Ca) -> Certificate {
     Certificate::from_der(ca.issue(&LeafSpec::default()).unwrap().der).unwrap()
+}
+
+fn qwac(ca: &Ca) -> Certificate {
+    let spec = LeafSpec {
+        qc_type: Some(QcType::Web),
+        ..LeafSpec::default()
+    };
+    Certificate::from_der(ca.issue(&spec).unwrap().der).unwrap()
 }
 
 fn service(name: &'static str, ca: &Ca, uses: &[&'static str]) -> Service {
@@ -134,7 +142,7 @@ fn who_would_lose_trust_by_a_bundle_that_is_held() {
         line("PSDNO-FSA-1", "2026-06-30", &lost, &[]),
         line("PSDNO-FSA-2", "2026-06-30", &leaf(&stays), &[]),
         line("PSDNO-FSA-3", "2026-06-30", &leaf(&own), &[]),
-        line("PSDNO-FSA-4", "2026-06-01", &leaf(&web), &[]),
+        line("PSDNO-FSA-4", "2026-06-01", &qwac(&web), &[]),
         // 31 days ago.
         line("PSDNO-FSA-5", "2026-05-31", &leaf(&goes), &[]),
         "{\"tpp\":\"PSDNO-FSA-6\"}\n".to_owned(),
@@ -188,6 +196,32 @@ fn who_would_lose_trust_by_a_bundle_that_is_held() {
     assert!(text.contains("3 are trusted by neither bundle"), "{text}");
 }
 
+/// The issuer keeps its service, and the list says of the TPP's certificate that it is not qualified; or it keeps that for the other type.
+//= CRT-3 refused
+#[test]
+fn a_service_that_vouches_no_more() {
+    let ca = ca("Vouches");
+    let granted = |uses: &[&'static str]| service("Granted", &ca, uses);
+    let mut unqualified = granted(&["ForeSeals"]);
+    unqualified.extensions = "<Extension Critical=\"true\"><sie:Qualifications xmlns:sie=\"http://uri.etsi.org/TrstSvc/SvcInfoExt/eSigDir-1999-93-EC-TrustedList/#\"><sie:QualificationElement><sie:Qualifiers><sie:Qualifier uri=\"http://uri.etsi.org/TrstSvc/TrustedList/SvcInfoExt/NotQualified\"></sie:Qualifier></sie:Qualifiers><sie:CriteriaList assert=\"atLeastOne\"><sie:KeyUsage><sie:KeyUsageBit name=\"nonRepudiation\">true</sie:KeyUsageBit></sie:KeyUsage></sie:CriteriaList></sie:QualificationElement></sie:Qualifications></Extension>".to_owned();
+    for (after, is_lost) in [
+        (granted(&["ForeSeals", "ForWebSiteAuthentication"]), false),
+        (granted(&["ForWebSiteAuthentication"]), true),
+        (unqualified, true),
+    ] {
+        let place = Place::new();
+        write(&place.bundles, vec![granted(&["ForeSeals"])], 0, false);
+        write(&place.bundles, vec![after], 1, true);
+        let seen = place.seen("one", &line("PSDNO-FSA-1", "2026-06-30", &leaf(&ca), &[]));
+        let text = place.losses(&[seen], &[]);
+        assert_eq!(
+            text.contains("  PSDNO-FSA-1: certificate "),
+            is_lost,
+            "{text}"
+        );
+    }
+}
+
 //= CRT-13 accepted
 #[test]
 fn intermediates_and_ends() {
@@ -224,6 +258,51 @@ fn intermediates_and_ends() {
     let text = place.losses(&[seen], &[at_hand]);
     assert!(text.contains("  PSDNO-FSA-2: "), "{text}");
     assert!(text.contains("3; 2 would lose trust"), "{text}");
+}
+
+/// A TPP whose own certificate is listed does not vouch for itself: the gateway has no such anchor either.
+//= CRT-13 refused
+#[test]
+fn what_is_no_cas_is_no_anchor() {
+    let place = Place::new();
+    let listed = leaf(&ca("Not listed"));
+    let of_leaf = Service {
+        certificate: Some(listed.clone()),
+        ..Service::for_seals("Of a leaf")
+    };
+    let one = ca("One");
+    let services = vec![of_leaf, service("Of a CA", &one, &["ForeSeals"])];
+    write(&place.bundles, services, 0, false);
+    let lines = [
+        line("PSDNO-FSA-1", "2026-06-30", &listed, &[]),
+        line("PSDNO-FSA-2", "2026-06-30", &leaf(&one), &[]),
+    ];
+    let text = place.losses(&[place.seen("seen", &lines.concat())], &[]);
+    let counts = "2; 0 would lose trust, 1 are trusted, 1 are trusted by neither bundle, 0 have";
+    assert!(text.contains(counts), "{text}");
+}
+
+//= CRT-13 refused
+#[test]
+fn a_file_of_something_else_is_refused() {
+    let place = Place::new();
+    for text in [
+        "root:x:0:0:root:/root:/bin/sh\n",
+        "{}\n",
+        "[]",
+        "null",
+        "\n\0",
+    ] {
+        let path = place.seen("other", text);
+        let fault = SeenCertificates::read(&[path]).unwrap_err().to_string();
+        let expected = "other: no line of it is a certificate that a gateway has seen; name the file seen-certificates.jsonl";
+        assert!(fault.contains(expected), "{text:?}: {fault}");
+    }
+    for text in ["", "\n", "\n \r\n"] {
+        let path = place.seen("none", text);
+        let seen = SeenCertificates::read(&[path]).unwrap();
+        assert!(seen.found.is_empty() && seen.damaged == 0, "{text:?}");
+    }
 }
 
 //= CRT-13 refused

@@ -146,11 +146,11 @@ pub(super) fn of_client(
 }
 
 fn leads_to_anchor(path: &CertificationPath, found: &mut Findings) {
-    found.judge(
-        "CRT-2, CRT-9",
-        "RFC 5280 §6.1",
-        path.fault.clone().map_or(Ok(()), Err),
-    );
+    let (rule, clause) = match path.fault {
+        Some(CertificateFault::Unqualified(_)) => ("CRT-3", "ETSI TS 119 612 §5.5.9"),
+        _ => ("CRT-2, CRT-9", "RFC 5280 §6.1"),
+    };
+    found.judge(rule, clause, path.fault.clone().map_or(Ok(()), Err));
 }
 
 fn statements(certificate: &X509Certificate<'_>, found: &mut Findings) -> Option<QcStatements> {

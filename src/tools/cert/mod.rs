@@ -2,8 +2,9 @@
 //!
 //! Invariant: each check is the request path's own function (`trust::judgement`, `trust::chain`); the request path stops at the
 //! first fault, this command reports all. A fault names the violated clause of a standard if the clause is certain, and otherwise
-//! only the document. Whether the certificate passes is the request path's own decision, of which revocation is left out. Deliberately not here: revocation and registers, which are not part of a certificate and only have a
-//! current status, and private keys: a key in the same file is never read.
+//! only the document. Whether the certificate passes is the request path's own decision, of which revocation is left out. Deliberately not
+//! here: revocation and registers, which are not part of a certificate and only have a current status, and private keys: a key in the same
+//! file is never read, and a warning says that it is there.
 
 // All faults, with the violated clauses.
 mod faults;
@@ -26,7 +27,7 @@ use super::{
 use crate::{
     clock::Timestamp,
     config::{self, ConfigFaults, Settings},
-    trust::{Anchors, CertificateFault, Trust, judgement},
+    trust::{Anchors, CertificateFault, CertificateTypes, Trust, judgement},
 };
 use judges::{Configured, Judges};
 use openssl::error::ErrorStack;
@@ -35,6 +36,9 @@ use std::{
     path::{Path, PathBuf},
     process::ExitCode,
 };
+
+/// The warning of a file that may not be passed on with the certificate in it.
+const WARNING_OF_KEY: &str = "warning: the file also has a private key, which is not read: keep it in a file of its own, apart from the certificate";
 
 /// The certificate to judge, and the anchors.
 #[derive(Debug, clap::Args)]
@@ -99,12 +103,13 @@ pub fn run(args: &CertArgs, now: Timestamp, out: &mut dyn Write) -> Result<ExitC
         path: args.file.clone(),
         fault,
     };
-    let (presented, notes) = presented::read(&input::read(&args.file)?).map_err(unreadable)?;
+    let file = input::read(&args.file)?;
+    let (presented, notes) = presented::read(&file).map_err(unreadable)?;
     let (certificate, rest) = judgement::read(&presented.leaf).map_err(unreadable)?;
     let judges = judges(args)?;
-    let path = |anchors: &Anchors| anchors.path(&presented.leaf, &presented.pool, at);
-    let signing = path(judges.trust.anchors()).map_err(unreadable)?;
-    let client = path(judges.trust.client_anchors()).map_err(unreadable)?;
+    let path = |anchors: &Anchors, types| anchors.path(&presented.leaf, &presented.pool, types, at);
+    let signing = path(judges.trust.anchors(), judges.trust.types()).map_err(unreadable)?;
+    let client = path(judges.trust.client_anchors(), CertificateTypes::WEB).map_err(unreadable)?;
     let has_anchors = judges.anchors.is_some();
     let types = has_anchors.then(|| judges.trust.types());
     let mut faults = faults::of_signing(&certificate, rest, &signing, types, at);
@@ -119,6 +124,9 @@ pub fn run(args: &CertArgs, now: Timestamp, out: &mut dyn Write) -> Result<ExitC
     faults.extend(too_long);
     for note in notes {
         writeln!(out, "note: {note}")?;
+    }
+    if presented::has_private_key(&file) {
+        writeln!(out, "{WARNING_OF_KEY}")?;
     }
     let subject = report::Subject {
         certificate: &certificate,

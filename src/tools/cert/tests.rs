@@ -244,10 +244,16 @@ fn spellings_trailing_bytes_and_no_anchors() {
             && text.contains("signatures      not judged: name anchors")
             && text.contains("not judged: the chain, revocation, registers")
     );
+    // The key is named, and no part of it is shown.
+    let warning = "warning: the file also has a private key, which is not read";
+    assert_eq!(text.matches(warning).count(), 1, "{text}");
+    let mut parts = issued.key_pem.lines().filter(|line| !line.is_empty());
+    assert!(parts.all(|line| !text.contains(line)), "{text}");
     assert!(!text.contains("PRIVATE KEY"));
     let chain = format!("{}{}", issued.pem, WORLD.issuing.pem());
     let (text, _) = cert("chain.pem", chain.as_bytes(), &[]).unwrap();
     assert!(text.contains("1  CN=Portvakt Pr\u{f8}ve-CA G1"), "{text}");
+    assert!(!text.contains("private key"), "{text}");
     let (text, good) = cert("longer.der", &[&issued.der[..], &[0]].concat(), &[]).unwrap();
     assert!(!good);
     assert_eq!(faults(&text)[0], "certificate-malformed (CRT-10)");

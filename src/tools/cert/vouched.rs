@@ -1,8 +1,7 @@
 //! Whether the certificate is qualified: what it claims, and which service of a trusted list vouches for its issuer.
 //!
 //! Anybody can write QcCompliance into a certificate. Only a trusted list says that the issuer may, and only a bundle
-//! (`portvakt-lists import`) keeps what the list says. Deliberately not here: the qualifications of a service, which the gateway does not
-//! apply either.
+//! (`portvakt-lists import`) keeps what the list says.
 
 use super::judges::Judges;
 use crate::{
@@ -10,7 +9,7 @@ use crate::{
     config::{GrantedService, TrustBundle},
     hex,
     interface::headers::date,
-    trust::{path::CertificationPath, qc::QcStatements},
+    trust::{CertificateFault, path::CertificationPath, qc::QcStatements},
 };
 use sha2::{Digest, Sha256};
 
@@ -57,8 +56,12 @@ pub(super) fn rows(
 
 /// The services at the end of a path that issue certificates for seals, or for web sites.
 fn vouching(path: &CertificationPath, bundle: &TrustBundle, web: bool) -> String {
-    if path.fault.is_some() {
-        return "no service vouches for it: its chain ends at no anchor".to_owned();
+    match &path.fault {
+        None => {}
+        Some(CertificateFault::Unqualified(why)) => {
+            return format!("no service vouches for it: {why}");
+        }
+        Some(_) => return "no service vouches for it: its chain ends at no anchor".to_owned(),
     }
     let anchor = path.members.last().and_then(|anchor| anchor.to_der().ok());
     let sha256 = anchor.map(|der| hex::encode(&Sha256::digest(&der)));

@@ -9,7 +9,7 @@
 )]
 
 use super::{Revocation, RevocationSettings, RevocationStatus};
-use crate::Anchors;
+use crate::{Anchors, CertificateTypes};
 use openssl::x509::X509;
 use portvakt_base::clock::Timestamp;
 use std::{
@@ -99,7 +99,7 @@ fn lists_are_judged_as_nist_says() {
     let (mut good, mut bad, mut unknown, mut faults) = (0, 0, 0, Vec::new());
     for (name, der) in &ends {
         // What is no chain needs no list.
-        let Ok(members) = anchors.members(der, &[], NOW) else {
+        let Ok(members) = anchors.members(der, &[], CertificateTypes::default(), NOW) else {
             continue;
         };
         let sources = {

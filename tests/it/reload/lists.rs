@@ -122,12 +122,15 @@ fn list_of_lists() -> String {
     )
 }
 
-/// Norway's list: the CA of this test's TPPs in a state, and another that is granted.
-fn list_of_norway(sequence: u64, state: &str, since: Timestamp) -> String {
-    let service = |name: &str, der: &[u8], state: &str, since: &str| {
+/// A qualification: certificates for signatures are not qualified.
+const NOT_QUALIFIED: &str = "<Extension Critical=\"true\"><sie:Qualifications xmlns:sie=\"http://uri.etsi.org/TrstSvc/SvcInfoExt/eSigDir-1999-93-EC-TrustedList/#\"><sie:QualificationElement><sie:Qualifiers><sie:Qualifier uri=\"http://uri.etsi.org/TrstSvc/TrustedList/SvcInfoExt/NotQualified\"></sie:Qualifier></sie:Qualifiers><sie:CriteriaList assert=\"all\"><sie:KeyUsage><sie:KeyUsageBit name=\"digitalSignature\">true</sie:KeyUsageBit></sie:KeyUsage></sie:CriteriaList></sie:QualificationElement></sie:Qualifications></Extension>";
+
+/// Norway's list: the CA of this test's TPPs in a state, with more extensions, and another that is granted.
+fn list_of_norway(sequence: u64, state: &str, since: Timestamp, more: &str) -> String {
+    let service = |name: &str, der: &[u8], state: &str, since: &str, more: &str| {
         let certificate = base64(der);
         format!(
-            "<TSPService><ServiceInformation><ServiceTypeIdentifier>http://uri.etsi.org/TrstSvc/Svctype/CA/QC</ServiceTypeIdentifier><ServiceName><Name xml:lang=\"en\">{name}</Name></ServiceName><ServiceDigitalIdentity><DigitalId><X509Certificate>{certificate}</X509Certificate></DigitalId></ServiceDigitalIdentity><ServiceStatus>{TSL}/Svcstatus/{state}</ServiceStatus><StatusStartingTime>{since}</StatusStartingTime><ServiceInformationExtensions><Extension Critical=\"true\"><AdditionalServiceInformation><URI xml:lang=\"en\">{TSL}/SvcInfoExt/ForeSeals</URI></AdditionalServiceInformation></Extension></ServiceInformationExtensions></ServiceInformation></TSPService>"
+            "<TSPService><ServiceInformation><ServiceTypeIdentifier>http://uri.etsi.org/TrstSvc/Svctype/CA/QC</ServiceTypeIdentifier><ServiceName><Name xml:lang=\"en\">{name}</Name></ServiceName><ServiceDigitalIdentity><DigitalId><X509Certificate>{certificate}</X509Certificate></DigitalId></ServiceDigitalIdentity><ServiceStatus>{TSL}/Svcstatus/{state}</ServiceStatus><StatusStartingTime>{since}</StatusStartingTime><ServiceInformationExtensions><Extension Critical=\"true\"><AdditionalServiceInformation><URI xml:lang=\"en\">{TSL}/SvcInfoExt/ForeSeals</URI></AdditionalServiceInformation></Extension>{more}</ServiceInformationExtensions></ServiceInformation></TSPService>"
         )
     };
     let services = [
@@ -136,12 +139,14 @@ fn list_of_norway(sequence: u64, state: &str, since: Timestamp) -> String {
             world().issuing.der(),
             state,
             &since.to_string(),
+            more,
         ),
         service(
             "Another CA",
             world().tls_ca.der(),
             "granted",
             "2020-01-01T00:00:00Z",
+            "",
         ),
     ];
     let content = format!(
@@ -162,40 +167,109 @@ fn importer() -> Option<PathBuf> {
     Some(program)
 }
 
+/// A folder of lists, from which the program imports into `bundles`.
+struct Imports {
+    program: PathBuf,
+    folder: tempfile::TempDir,
+}
+
+impl Imports {
+    /// The list of lists and its pin; `None` where the program was not built.
+    fn new() -> Option<Self> {
+        let own = Self {
+            program: importer()?,
+            folder: tempfile::tempdir().unwrap(),
+        };
+        for name in ["pins", "lists"] {
+            fs::create_dir(own.path(name)).unwrap();
+        }
+        fs::write(own.path("pins/commission.pem"), commission().pem).unwrap();
+        fs::write(own.path("eu-lotl.xml"), list_of_lists()).unwrap();
+        Some(own)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Imports this list of Norway; returns whether that succeeded, and what the program said.
+    fn import(&self, norway: &str, more: &[&str]) -> (bool, String) {
+        fs::write(self.path("lists/NO.xml"), norway).unwrap();
+        let mut import = Command::new(&self.program);
+        import.arg("import").args(more);
+        import.arg("--list-of-lists").arg(self.path("eu-lotl.xml"));
+        import.arg("--pins").arg(self.path("pins"));
+        import.arg("--lists").arg(self.path("lists"));
+        let output = import
+            .arg("--out")
+            .arg(self.path("bundles"))
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        (output.status.success(), text)
+    }
+
+    /// A gateway that trusts the bundle in use alone.
+    fn gate(&self) -> Gate {
+        let gate = Gate::builder()
+            .trust(&format!(
+                "bundle: {}",
+                self.path("bundles/current").display()
+            ))
+            .line("reload: {watch: off}")
+            .for_program();
+        configure(&gate, &gate.yaml().replace("  anchors: anchors\n", ""));
+        gate
+    }
+}
+
+const GRANTED: Timestamp = Timestamp::from_unix(1_577_836_800);
+
+/// Bundles are named by the second of their import.
+fn another_second() {
+    let now = Clock::System.now().unix();
+    eventually("another second has begun", || {
+        Clock::System.now().unix() > now
+    });
+}
+
+/// The CA is granted, and its list says that the TPP's certificate is not what it says itself.
+//= CRT-3 accepted
+//= CRT-3 refused
+#[test]
+fn a_certificate_that_its_list_calls_not_qualified() {
+    let Some(imports) = Imports::new() else {
+        return;
+    };
+    let norway = list_of_norway(7, "granted", GRANTED, NOT_QUALIFIED);
+    let (is_imported, text) = imports.import(&norway, &[]);
+    assert!(is_imported, "{text}");
+    let gate = imports.gate();
+    let _program = gate.run_silently(&mut gate.program());
+    let call = Call::accounts();
+    refused(&gate, &call, 403, "FORBIDDEN", "certificate-wrong-type");
+    another_second();
+    let (is_imported, text) = imports.import(&list_of_norway(8, "granted", GRANTED, ""), &[]);
+    assert!(is_imported, "{text}");
+    assert_eq!(reload(&gate), json!([]));
+    accepted(&gate, &Call::accounts());
+}
+
 //= CRT-8 accepted
 //= CRT-8 refused
 //= CRT-13 accepted
 //= CRT-13 refused
 #[test]
 fn a_service_that_its_list_withdraws_is_trusted_no_more() {
-    let Some(program) = importer() else { return };
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name);
-    for name in ["pins", "lists"] {
-        fs::create_dir(path(name)).unwrap();
-    }
-    fs::write(path("pins/commission.pem"), commission().pem).unwrap();
-    fs::write(path("eu-lotl.xml"), list_of_lists()).unwrap();
-    let import = |more: &[&str]| {
-        let mut import = Command::new(&program);
-        import.arg("import").args(more);
-        import.arg("--list-of-lists").arg(path("eu-lotl.xml"));
-        import.arg("--pins").arg(path("pins"));
-        import.arg("--lists").arg(path("lists"));
-        let output = import.arg("--out").arg(path("bundles")).output().unwrap();
-        let text = String::from_utf8(output.stderr).unwrap();
-        (output.status.success(), text)
+    let Some(imports) = Imports::new() else {
+        return;
     };
-    let granted = Timestamp::from_unix(1_577_836_800);
-    fs::write(path("lists/NO.xml"), list_of_norway(7, "granted", granted)).unwrap();
-    let (is_imported, text) = import(&[]);
+    let path = |name: &str| imports.path(name);
+    let norway = list_of_norway(7, "granted", GRANTED, "");
+    let (is_imported, text) = imports.import(&norway, &[]);
     assert!(is_imported, "{text}");
 
-    let gate = Gate::builder()
-        .trust(&format!("bundle: {}", path("bundles/current").display()))
-        .line("reload: {watch: off}")
-        .for_program();
-    configure(&gate, &gate.yaml().replace("  anchors: anchors\n", ""));
+    let gate = imports.gate();
     let _program = gate.run_silently(&mut gate.program());
     accepted(&gate, &Call::accounts());
     let seen = gate.folder().join("state/seen-certificates.jsonl");
@@ -203,7 +277,7 @@ fn a_service_that_its_list_withdraws_is_trusted_no_more() {
         fs::read_to_string(&seen).is_ok_and(|text| text.contains("PSDNO-FSA-123456"))
     });
     let show = || {
-        let mut show = Command::new(&program);
+        let mut show = Command::new(&imports.program);
         show.arg("show").arg(path("bundles"));
         let output = show.arg("--seen").arg(&seen).output().unwrap();
         assert!(output.status.success(), "{output:?}");
@@ -212,19 +286,16 @@ fn a_service_that_its_list_withdraws_is_trusted_no_more() {
 
     // The list withdraws the CA. Someone who alters it back is refused, and the last bundle stays.
     let now = Clock::System.now().unix();
-    let withdrawn = list_of_norway(8, "withdrawn", Timestamp::from_unix(now - 3_600));
+    let since = Timestamp::from_unix(now - 3_600);
+    let withdrawn = list_of_norway(8, "withdrawn", since, "");
     let altered = withdrawn.replacen("Svcstatus/withdrawn", "Svcstatus/granted", 1);
-    fs::write(path("lists/NO.xml"), altered).unwrap();
     let before = fs::read_link(path("bundles/current")).unwrap();
-    let (is_imported, text) = import(&["--allow-shrink"]);
+    let (is_imported, text) = imports.import(&altered, &["--allow-shrink"]);
     assert!(!is_imported, "{text}");
     assert_eq!(fs::read_link(path("bundles/current")).unwrap(), before);
-    fs::write(path("lists/NO.xml"), withdrawn).unwrap();
-    eventually("another second has begun", || {
-        Clock::System.now().unix() > now
-    });
+    another_second();
     // The new bundle is held: the program says who would be hit, and nobody is.
-    let (is_imported, text) = import(&["--allow-shrink", "--hold"]);
+    let (is_imported, text) = imports.import(&withdrawn, &["--allow-shrink", "--hold"]);
     assert!(is_imported, "{text}");
     assert_eq!(fs::read_link(path("bundles/current")).unwrap(), before);
     let text = show();

@@ -1,0 +1,189 @@
+//! What trusted lists say of issuers: for which types of certificate a service is granted, and which of its certificates are not what they say
+//! themselves (CRT-3, CRT-13; ETSI TS 119 612, clause 5.5.9).
+//!
+//! Invariant: where a list may mean that a certificate is not qualified, it is refused. An anchor that no grant names is the operator's own,
+//! and vouches for each type.
+
+use super::{
+    CertificateFault, CertificateTypes, judgement,
+    qualification::{Judged, Meets, Qualification},
+};
+use openssl::{
+    error::ErrorStack,
+    x509::{X509, X509Ref},
+};
+use std::collections::HashMap;
+use x509_parser::certificate::X509Certificate;
+
+/// The qualifier of certificates that are not qualified.
+const NOT_QUALIFIED: &str = "NotQualified";
+
+/// The qualifiers that say of which type a certificate is: for signatures of natural persons, for seals, and for web sites.
+const FOR_SIGNATURES: &str = "QCForESig";
+const FOR_SEALS: &str = "QCForESeal";
+const FOR_WEB_SITES: &str = "QCForWSA";
+
+/// A type of certificate for which a service is granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GrantedType {
+    /// For electronic seals (QSealC), QcType eseal.
+    Eseal,
+    /// For the authentication of web sites (QWAC), QcType web.
+    Web,
+}
+
+/// The grants of issuers, by their public keys (SubjectPublicKeyInfo, DER): an issuer may have several certificates.
+#[derive(Clone, Debug, Default)]
+pub struct Grants(HashMap<Vec<u8>, Granted>);
+
+/// The types for which the services of an issuer are granted, each with the qualifications of all of them.
+#[derive(Clone, Debug, Default)]
+struct Granted {
+    eseal: Option<Vec<Qualification>>,
+    web: Option<Vec<Qualification>>,
+}
+
+impl Grants {
+    /// Adds the qualifications of a service that is granted for a type, and that an anchor identifies.
+    ///
+    /// # Errors
+    /// OpenSSL cannot read the anchor's key.
+    pub fn add(
+        &mut self,
+        anchor: &X509Ref,
+        of: GrantedType,
+        qualifications: impl IntoIterator<Item = Qualification>,
+    ) -> Result<(), ErrorStack> {
+        let granted = self.0.entry(key_of(anchor)?).or_default();
+        let known = match of {
+            GrantedType::Eseal => &mut granted.eseal,
+            GrantedType::Web => &mut granted.web,
+        };
+        known.get_or_insert_default().extend(qualifications);
+        Ok(())
+    }
+
+    /// Forgets the grants of an anchor that the operator names too: that word needs no list.
+    ///
+    /// # Errors
+    /// OpenSSL cannot read the anchor's key.
+    pub fn forget(&mut self, anchor: &X509Ref) -> Result<(), ErrorStack> {
+        self.0.remove(&key_of(anchor)?);
+        Ok(())
+    }
+
+    /// Whether the nearest issuer of a path that has grants vouches for the end-entity certificate, as one of the types that are accepted.
+    ///
+    /// # Errors
+    /// [`CertificateFault::Unqualified`], or the end-entity certificate cannot be read.
+    pub(super) fn judge(
+        &self,
+        members: &[X509],
+        accepted: CertificateTypes,
+    ) -> Result<(), CertificateFault> {
+        let Some((leaf, above)) = members.split_first().filter(|_| !self.0.is_empty()) else {
+            return Ok(());
+        };
+        for issuer in above {
+            let key = key_of(issuer).map_err(super::path::failed)?;
+            if let Some(granted) = self.0.get(&key) {
+                let der = leaf.to_der().map_err(super::path::failed)?;
+                let (certificate, _) = judgement::read(&der)?;
+                return granted.vouches(&certificate, accepted);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn key_of(certificate: &X509Ref) -> Result<Vec<u8>, ErrorStack> {
+    certificate.public_key()?.public_key_to_der()
+}
+
+impl Granted {
+    fn vouches(
+        &self,
+        certificate: &X509Certificate<'_>,
+        accepted: CertificateTypes,
+    ) -> Result<(), CertificateFault> {
+        let judged = Judged::of(certificate);
+        let verdicts = types_of(certificate, accepted).into_iter().map(|of| {
+            let qualifications = match of {
+                GrantedType::Eseal => &self.eseal,
+                GrantedType::Web => &self.web,
+            };
+            vouched(qualifications.as_deref(), &judged, of)
+        });
+        let verdicts: Vec<_> = verdicts.collect();
+        if verdicts.iter().any(Result::is_ok) {
+            return Ok(());
+        }
+        // A certificate of no accepted type is refused for its type, where the policy does not tolerate that.
+        let first = verdicts.into_iter().next().unwrap_or(Ok(()));
+        first.map_err(CertificateFault::Unqualified)
+    }
+}
+
+/// The accepted types that a certificate says it has; each accepted type if it says none.
+fn types_of(certificate: &X509Certificate<'_>, accepted: CertificateTypes) -> Vec<GrantedType> {
+    let statements = judgement::statements(certificate).unwrap_or_default();
+    let says_none = !statements.eseal && !statements.web;
+    let mut types = Vec::new();
+    if accepted.eseal && (statements.eseal || says_none) {
+        types.push(GrantedType::Eseal);
+    }
+    if accepted.web && (statements.web || says_none) {
+        types.push(GrantedType::Web);
+    }
+    types
+}
+
+/// Whether services vouch for a certificate as one of a type; `None` stands for no service of that type.
+fn vouched(
+    qualifications: Option<&[Qualification]>,
+    judged: &Judged<'_>,
+    of: GrantedType,
+) -> Result<(), &'static str> {
+    let own = match of {
+        GrantedType::Eseal => FOR_SEALS,
+        GrantedType::Web => FOR_WEB_SITES,
+    };
+    let Some(qualifications) = qualifications else {
+        return Err(match of {
+            GrantedType::Eseal => {
+                "the trusted lists grant its issuer no service for seals (QcType eseal)"
+            }
+            GrantedType::Web => {
+                "the trusted lists grant its issuer no service for web sites (QcType web)"
+            }
+        });
+    };
+    let (mut is_own_type, mut is_other_type) = (false, false);
+    for Qualification {
+        qualifiers,
+        criteria,
+    } in qualifications
+    {
+        let meets = criteria.meets(judged);
+        let says = |name: &str| qualifiers.iter().any(|qualifier| qualifier == name);
+        if says(NOT_QUALIFIED) && meets != Meets::No {
+            return Err(
+                "the trusted list of its issuer says of certificates like this one that they are not qualified",
+            );
+        }
+        if meets == Meets::Yes {
+            is_own_type |= says(own);
+            let types = [FOR_SIGNATURES, FOR_SEALS, FOR_WEB_SITES];
+            is_other_type |= types.iter().any(|name| *name != own && says(name));
+        }
+    }
+    if is_other_type && !is_own_type {
+        return Err(
+            "the trusted list of its issuer says of certificates like this one that they are of another type than they say",
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

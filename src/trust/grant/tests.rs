@@ -1,0 +1,291 @@
+//! Certificates of a minted CA, judged by grants and qualifications (CRT-3).
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use super::*;
+use crate::{
+    Anchors, Trust,
+    qualification::{Assert, Criteria, KeyUsageBit},
+};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use portvakt_base::clock::Timestamp;
+use portvakt_development_pki as pki;
+
+const NOW: Timestamp = Timestamp::from_unix(1_767_225_600);
+const POLICY: &[u64] = &[1, 2, 3];
+
+fn root() -> pki::Ca {
+    pki::Ca::root(&pki::CaSpec::development_root()).unwrap()
+}
+
+/// A certificate of a type that names the policy 1.2.3.
+fn leaf(root: &pki::Ca, of: pki::QcType) -> Vec<u8> {
+    let policy = pki::der_sequence(&[pki::der_sequence(&[pki::der_oid(POLICY)])]);
+    let spec = pki::LeafSpec {
+        qc_type: Some(of),
+        extra_extensions: vec![pki::Extension {
+            oid: vec![2, 5, 29, 32],
+            critical: false,
+            content: policy,
+        }],
+        ..pki::LeafSpec::default()
+    };
+    root.issue(&spec).unwrap().der
+}
+
+fn x509(der: &[u8]) -> X509 {
+    X509::from_der(der).unwrap()
+}
+
+fn all() -> Criteria {
+    Criteria {
+        assert: Assert::All,
+        key_usages: Vec::new(),
+        policies: Vec::new(),
+        others: Vec::new(),
+        nested: Vec::new(),
+    }
+}
+
+fn policies(assert: Assert, sets: &[&[&str]]) -> Criteria {
+    let set = |set: &&[&str]| set.iter().map(|policy| (*policy).to_owned()).collect();
+    Criteria {
+        assert,
+        policies: sets.iter().map(set).collect(),
+        ..all()
+    }
+}
+
+fn usages(assert: Assert, bits: &[(&str, bool)]) -> Criteria {
+    let bit = |(name, set): &(&str, bool)| KeyUsageBit {
+        name: (*name).to_owned(),
+        set: *set,
+    };
+    Criteria {
+        assert,
+        key_usages: vec![bits.iter().map(bit).collect()],
+        ..all()
+    }
+}
+
+fn qualified(qualifiers: &[&str], criteria: Criteria) -> Qualification {
+    Qualification {
+        qualifiers: qualifiers.iter().map(|name| (*name).to_owned()).collect(),
+        criteria,
+    }
+}
+
+/// The outcome for a request that is signed by the certificate; the issuer has these grants.
+fn judged(
+    root: &pki::Ca,
+    leaf: &[u8],
+    granted: &[(GrantedType, Vec<Qualification>)],
+    types: CertificateTypes,
+) -> Result<(), CertificateFault> {
+    let anchor = x509(root.der());
+    let mut grants = Grants::default();
+    for (of, qualifications) in granted {
+        grants.add(&anchor, *of, qualifications.clone()).unwrap();
+    }
+    let anchors = Anchors::new(vec![anchor], Vec::new()).unwrap();
+    let trust = Trust::new(anchors.with_grants(grants)).with_types(types);
+    let identified = trust.identify(STANDARD.encode(leaf).as_bytes(), None, NOW);
+    identified.map(|_| ())
+}
+
+//= CRT-3 accepted
+//= CRT-3 refused
+#[test]
+fn a_service_is_granted_for_the_type() {
+    use GrantedType::{Eseal, Web};
+    let root = root();
+    let (seal, web) = (
+        leaf(&root, pki::QcType::Eseal),
+        leaf(&root, pki::QcType::Web),
+    );
+    let both = CertificateTypes::default();
+    let judge = |leaf: &[u8], of: &[GrantedType], types| {
+        let granted: Vec<_> = of.iter().map(|of| (*of, Vec::new())).collect();
+        judged(&root, leaf, &granted, types)
+    };
+    // An anchor that no list names is the operator's own.
+    for of in [&[][..], &[Eseal], &[Eseal, Web]] {
+        assert_eq!(judge(&seal, of, both), Ok(()), "{of:?}");
+    }
+    for of in [&[][..], &[Web], &[Eseal, Web]] {
+        assert_eq!(judge(&web, of, both), Ok(()), "{of:?}");
+        assert_eq!(judge(&web, of, CertificateTypes::WEB), Ok(()), "{of:?}");
+    }
+    let not_for = |leaf: &[u8], of, expected: &str| {
+        let fault = judge(leaf, &[of], both).unwrap_err();
+        assert!(fault.to_string().contains(expected), "{fault}");
+        assert_eq!(
+            fault.reason(),
+            portvakt_interface::Reason::CertificateWrongType
+        );
+    };
+    not_for(&seal, Web, "no service for seals");
+    not_for(&web, Eseal, "no service for web sites");
+    // What may not sign by its type is refused for that.
+    let fault = judge(&seal, &[Web], CertificateTypes::WEB).unwrap_err();
+    assert_eq!(fault, CertificateFault::WrongType("its QcType is not web"));
+}
+
+//= CRT-3 accepted
+//= CRT-3 refused
+#[test]
+fn qualifications_of_the_issuers_service() {
+    let root = root();
+    let seal = leaf(&root, pki::QcType::Eseal);
+    let judge = |qualification: Qualification| {
+        let granted = [(GrantedType::Eseal, vec![qualification])];
+        judged(&root, &seal, &granted, CertificateTypes::default())
+    };
+    let own = policies(Assert::All, &[&["1.2.3"]]);
+    let other = policies(Assert::All, &[&["1.2.4"]]);
+    for (qualifiers, criteria, passes) in [
+        (&["NotQualified"][..], &own, false),
+        (&["QCForLegalPerson", "NotQualified"], &own, false),
+        (&["NotQualified"], &other, true),
+        (&["QCForESeal"], &own, true),
+        (&["QCForESig"], &own, false),
+        (&["QCForWSA"], &own, false),
+        (&["QCForESig", "QCForESeal"], &own, true),
+        (&["QCForESig"], &other, true),
+        (&["QCWithQSCD", "QCForLegalPerson"], &own, true),
+    ] {
+        let outcome = judge(qualified(qualifiers, criteria.clone()));
+        assert_eq!(outcome.is_ok(), passes, "{qualifiers:?}: {outcome:?}");
+        if let Err(fault) = outcome {
+            assert!(
+                matches!(fault, CertificateFault::Unqualified(_)),
+                "{fault:?}"
+            );
+        }
+    }
+    // Two services of one issuer: either may say that it is not qualified.
+    let granted = [
+        (GrantedType::Eseal, Vec::new()),
+        (
+            GrantedType::Eseal,
+            vec![qualified(&["NotQualified"], own.clone())],
+        ),
+    ];
+    assert!(judged(&root, &seal, &granted, CertificateTypes::default()).is_err());
+    // What the lists say of web sites is nothing to a seal.
+    let granted = [
+        (GrantedType::Eseal, Vec::new()),
+        (GrantedType::Web, vec![qualified(&["NotQualified"], own)]),
+    ];
+    assert_eq!(
+        judged(&root, &seal, &granted, CertificateTypes::default()),
+        Ok(())
+    );
+}
+
+#[test]
+fn criteria_of_every_kind() {
+    use Meets::{No, Unknown, Yes};
+    let root = root();
+    let der = leaf(&root, pki::QcType::Eseal);
+    let (certificate, _) = judgement::read(&der).unwrap();
+    let own = Judged::of(&certificate);
+    let unknown = || Criteria {
+        others: vec!["ExtendedKeyUsage".to_owned()],
+        ..all()
+    };
+    let within = |assert, nested: Vec<Criteria>| Criteria {
+        assert,
+        nested,
+        ..all()
+    };
+    let has = || policies(Assert::All, &[&["1.2.3"]]);
+    let has_not = || policies(Assert::All, &[&["1.2.4"]]);
+    let (signs, both) = (("digitalSignature", true), ("nonRepudiation", true));
+    for (criteria, expected) in [
+        (all(), Yes),
+        (policies(Assert::AtLeastOne, &[]), No),
+        (policies(Assert::None, &[]), Yes),
+        (has(), Yes),
+        (policies(Assert::All, &[&["1.2.3", "1.2.4"]]), No),
+        (policies(Assert::All, &[&["1.2.3"], &["1.2.4"]]), No),
+        (policies(Assert::AtLeastOne, &[&["1.2.4"], &["1.2.3"]]), Yes),
+        (policies(Assert::None, &[&["1.2.4"]]), Yes),
+        (policies(Assert::None, &[&["1.2.4"], &["1.2.3"]]), No),
+        (usages(Assert::All, &[signs, both]), Yes),
+        (usages(Assert::All, &[signs, ("keyCertSign", true)]), No),
+        (usages(Assert::All, &[("crlSign", false)]), Yes),
+        (usages(Assert::All, &[("contentCommitment", true)]), Unknown),
+        (
+            usages(
+                Assert::All,
+                &[("contentCommitment", true), ("crlSign", true)],
+            ),
+            No,
+        ),
+        (unknown(), Unknown),
+        (within(Assert::All, vec![unknown(), has_not()]), No),
+        (within(Assert::All, vec![unknown(), has()]), Unknown),
+        (within(Assert::AtLeastOne, vec![unknown(), has()]), Yes),
+        (
+            within(Assert::AtLeastOne, vec![unknown(), has_not()]),
+            Unknown,
+        ),
+        (within(Assert::None, vec![unknown(), has()]), No),
+        (within(Assert::None, vec![unknown(), has_not()]), Unknown),
+    ] {
+        assert_eq!(criteria.meets(&own), expected, "{criteria:?}");
+    }
+    let deep = (0..20).fold(has_not(), |inner, _| within(Assert::All, vec![inner]));
+    assert_eq!(deep.meets(&own), Unknown);
+    // A doubt refuses.
+    for criteria in [unknown(), deep] {
+        let granted = [(
+            GrantedType::Eseal,
+            vec![qualified(&["NotQualified"], criteria)],
+        )];
+        let outcome = judged(&root, &der, &granted, CertificateTypes::default());
+        assert!(outcome.is_err());
+    }
+}
+
+/// The nearest issuer that lists name decides, whatever stands above it, and whichever of its certificates is the anchor.
+#[test]
+fn the_nearest_issuer_that_is_listed() {
+    let root = root();
+    let issuing = root.issue_ca(&pki::CaSpec::default()).unwrap();
+    let leaf = leaf(&issuing, pki::QcType::Eseal);
+    let (top, below) = (x509(root.der()), x509(issuing.der()));
+    let not_qualified = || vec![qualified(&["NotQualified"], all())];
+    for (of_top, of_below, passes) in [
+        (Some(Vec::new()), None, true),
+        (Some(not_qualified()), None, false),
+        (Some(not_qualified()), Some(Vec::new()), true),
+        (Some(Vec::new()), Some(not_qualified()), false),
+        (None, Some(not_qualified()), false),
+    ] {
+        let mut grants = Grants::default();
+        let (is_top, is_below) = (of_top.is_some(), of_below.is_some());
+        for (anchor, of) in [(&top, of_top), (&below, of_below)] {
+            if let Some(of) = of {
+                grants.add(anchor, GrantedType::Eseal, of).unwrap();
+            }
+        }
+        // The root alone is the anchor.
+        let anchors = Anchors::new(vec![top.clone()], vec![below.clone()]).unwrap();
+        let anchors = anchors.with_grants(grants.clone());
+        let path = anchors
+            .path(&leaf, &[], CertificateTypes::default(), NOW)
+            .unwrap();
+        assert_eq!(path.fault.is_none(), passes, "{is_top} {is_below}");
+        assert_eq!(path.members.len(), 3);
+        // The operator's own word needs no list.
+        grants.forget(&top).unwrap();
+        grants.forget(&below).unwrap();
+        let anchors = Anchors::new(vec![top.clone()], vec![below.clone()]).unwrap();
+        let path = anchors
+            .with_grants(grants)
+            .path(&leaf, &[], CertificateTypes::default(), NOW);
+        assert_eq!(path.unwrap().fault, None);
+    }
+}
