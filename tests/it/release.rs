@@ -187,7 +187,7 @@ fn one_byte_of_any_file_is_noticed() {
         return;
     };
     let names = release.names();
-    assert_eq!(names.len(), 12, "{names:?}");
+    assert_eq!(names.len(), 13, "{names:?}");
     for name in names {
         let path = release.files().join(&name);
         let whole = fs::read(&path).unwrap();
