@@ -15,6 +15,8 @@ mod corpus;
 mod edge;
 /// Gateways on PostgreSQL whose primary is lost.
 mod failover;
+/// docs/tpp/operations.md.
+mod guide;
 /// The logs on a disk that fails.
 mod logs;
 /// The first production gateway, by the page for operators.
