@@ -17,7 +17,7 @@ use super::section::Section;
 use super::value::Value;
 use super::warning::{self, Condition};
 use crate::expiring::Expiring;
-use crate::trust::{Anchors, CertificateTypes, Trust, validity_of};
+use crate::trust::{Anchors, CertificateTypes, Grants, Trust, validity_of};
 
 /// The folders of certificates. Every file in them contains certificates in PEM (CRT-9).
 #[derive(Clone, Debug)]
@@ -124,7 +124,7 @@ fn beside(
     intermediates: &[X509],
     types: CertificateTypes,
 ) -> Result<Anchors, ErrorStack> {
-    let mut grants = bundle.grants.clone();
+    let mut grants = Grants::clone(&bundle.bundle.grants);
     for anchor in &own {
         grants.forget(anchor)?;
     }

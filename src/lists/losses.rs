@@ -144,6 +144,8 @@ pub struct Judge<'b> {
 pub struct Losses {
     /// One line for each certificate that would lose trust, by TPP.
     lost: Vec<String>,
+    /// One line for each that neither bundle calls qualified, though the new one has its CA, by TPP.
+    unqualified: Vec<String>,
     /// The TPPs of all that were judged.
     tpps: BTreeSet<String>,
     judged: usize,
@@ -173,6 +175,11 @@ impl Losses {
                     losses.lost.push(lost_line(seen, anchor));
                     continue;
                 }
+                Outcome::Unqualified(why) => {
+                    let line = format!("{}: {why}", lost_line(seen, None));
+                    losses.unqualified.push(line);
+                    continue;
+                }
                 Outcome::Trusted => &mut losses.trusted,
                 Outcome::NotValid => &mut losses.not_valid,
                 Outcome::Neither => &mut losses.neither,
@@ -180,6 +187,7 @@ impl Losses {
             *count = count.saturating_add(1);
         }
         losses.lost.sort();
+        losses.unqualified.sort();
         losses
     }
 
@@ -198,9 +206,14 @@ impl Losses {
             self.judged,
             self.lost.len(),
             self.trusted,
-            self.neither,
+            self.neither.saturating_add(self.unqualified.len()),
             self.not_valid
         ));
+        if !self.unqualified.is_empty() {
+            let text = "refused by both bundles, unless an anchor of your own (trust.anchors) has the CA itself:";
+            lines.push(text.to_owned());
+            lines.extend(self.unqualified.iter().map(|line| format!("  {line}")));
+        }
         if self.neither > 0 {
             let text = "trusted by neither: by an anchor of your own (trust.anchors), or below an intermediate that is not at hand (--intermediates)";
             lines.push(text.to_owned());
@@ -222,6 +235,8 @@ enum Outcome<'b> {
     Lost(Option<&'b AnchorEntry>),
     Trusted,
     NotValid,
+    /// Its CA is listed in the new bundle, and vouches for it in neither, for this reason.
+    Unqualified(&'static str),
     Neither,
 }
 
@@ -241,7 +256,8 @@ fn judge<'b>(
             Outcome::Lost(anchors.find(|entry| entry.sha256 == anchor))
         }
         (Standing::NotValid, _) | (_, Standing::NotValid) => Outcome::NotValid,
-        (Standing::Untrusted, Standing::Untrusted) => Outcome::Neither,
+        (_, Standing::Unqualified(why)) => Outcome::Unqualified(why),
+        (Standing::Untrusted | Standing::Unqualified(_), Standing::Untrusted) => Outcome::Neither,
     }
 }
 

@@ -83,7 +83,9 @@ impl Anchors {
         let others = all.iter().filter(|other| !has_key_of(other, issuer));
         others
             .filter_map(|other| {
-                let path = self.path_to_anchor(&other.to_der().ok()?, &[], now).ok()?;
+                let any = |_: &[X509]| Ok(());
+                let path = self.path_to_anchor(&other.to_der().ok()?, &[], now, &any);
+                let path = path.ok()?;
                 let path = path.fault.is_none().then_some(path.members)?;
                 let valid = validity(&path).ok()?;
                 let end = path.last().zip(anchor).is_some_and(|(end, anchor)| {
@@ -134,19 +136,17 @@ impl Anchors {
         types: CertificateTypes,
         now: Timestamp,
     ) -> Result<CertificationPath, CertificateFault> {
-        let mut path = self.path_to_anchor(leaf, pool, now)?;
-        if path.fault.is_none() {
-            path.fault = self.grants.judge(&path.members, types).err();
-        }
-        Ok(path)
+        let judge = |members: &[X509]| self.grants.judge(members, types);
+        self.path_to_anchor(leaf, pool, now, &judge)
     }
 
-    /// The path of any certificate to an anchor; where it leads to none, as far as it goes, with its fault.
+    /// The path of any certificate to an anchor, the first that `judge` accepts. Where there is none: with its fault, and as far as it goes.
     fn path_to_anchor(
         &self,
         leaf: &[u8],
         pool: &[Vec<u8>],
         now: Timestamp,
+        judge: &dyn Fn(&[X509]) -> Result<(), CertificateFault>,
     ) -> Result<CertificationPath, CertificateFault> {
         let unreadable = |_| {
             CertificateFault::Malformed("it is not a DER certificate that OpenSSL reads".into())
@@ -161,18 +161,22 @@ impl Anchors {
         let valid: Vec<&X509> = all.iter().copied().filter(is_valid).collect();
         // OpenSSL follows the first issuer with a matching name, even to a dead end: so issuers that are not valid are left out.
         let anchors = self.valid(now).map_err(failed)?;
-        let path = verify(&anchors.store, &leaf, &valid)?;
+        let path = judged(verify(&anchors.store, &leaf, &valid)?, judge);
         if path.fault.is_none() {
             return Ok(path);
         }
-        if let Some(other) = Search::new(&anchors.anchors, &valid).find(&leaf)? {
+        let accepts = |members: &[X509]| judge(members).is_ok();
+        let search = Search::new(&anchors.anchors, &valid, &accepts);
+        if let Some(other) = search.find(&leaf)? {
             return Ok(other);
         }
-        // If all certificates are valid, a second search would find the same path.
-        if anchors.anchors.len() == self.anchors.len() && valid.len() == all.len() {
+        // If all certificates are valid, a second search would find the same path. One that leads to an anchor is not looked for any more.
+        let is_complete = matches!(path.fault, Some(CertificateFault::Unqualified(_)));
+        let are_all_valid = anchors.anchors.len() == self.anchors.len() && valid.len() == all.len();
+        if is_complete || are_all_valid {
             return Ok(path);
         }
-        verify(&self.store, &leaf, &all)
+        Ok(judged(verify(&self.store, &leaf, &all)?, judge))
     }
 
     /// The anchors that are valid at `now`. The store is rebuilt only when this set changes, because a trusted list has hundreds of anchors.
@@ -185,6 +189,17 @@ impl Anchors {
         *kept = Some(Arc::clone(&valid));
         Ok(valid)
     }
+}
+
+/// A path, with the fault that a judge finds in one without a fault.
+fn judged(
+    mut path: CertificationPath,
+    judge: &dyn Fn(&[X509]) -> Result<(), CertificateFault>,
+) -> CertificationPath {
+    if path.fault.is_none() {
+        path.fault = judge(&path.members).err();
+    }
+    path
 }
 
 /// The anchors that are valid during a period.

@@ -6,6 +6,7 @@
 
 use super::{
     CertificateFault, CertificateTypes, judgement,
+    path::failed,
     qualification::{Judged, Meets, Qualification},
 };
 use openssl::{
@@ -33,11 +34,11 @@ pub enum GrantedType {
 }
 
 /// The grants of issuers, by their public keys (SubjectPublicKeyInfo, DER): an issuer may have several certificates.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grants(HashMap<Vec<u8>, Granted>);
 
 /// The types for which the services of an issuer are granted, each with the qualifications of all of them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Granted {
     eseal: Option<Vec<Qualification>>,
     web: Option<Vec<Qualification>>,
@@ -72,27 +73,37 @@ impl Grants {
         Ok(())
     }
 
+    /// The nearest issuer of a path that a list names.
+    ///
+    /// # Errors
+    /// OpenSSL cannot read a key.
+    pub fn nearest<'m>(&self, members: &'m [X509]) -> Result<Option<&'m X509>, ErrorStack> {
+        let above = members.get(1..).unwrap_or_default();
+        for issuer in above.iter().filter(|_| !self.0.is_empty()) {
+            if self.0.contains_key(&key_of(issuer)?) {
+                return Ok(Some(issuer));
+            }
+        }
+        Ok(None)
+    }
+
     /// Whether the nearest issuer of a path that has grants vouches for the end-entity certificate, as one of the types that are accepted.
     ///
     /// # Errors
     /// [`CertificateFault::Unqualified`], or the end-entity certificate cannot be read.
-    pub(super) fn judge(
+    pub fn judge(
         &self,
         members: &[X509],
         accepted: CertificateTypes,
     ) -> Result<(), CertificateFault> {
-        let Some((leaf, above)) = members.split_first().filter(|_| !self.0.is_empty()) else {
+        let issuer = self.nearest(members).map_err(failed)?;
+        let Some((leaf, issuer)) = members.first().zip(issuer) else {
             return Ok(());
         };
-        for issuer in above {
-            let key = key_of(issuer).map_err(super::path::failed)?;
-            if let Some(granted) = self.0.get(&key) {
-                let der = leaf.to_der().map_err(super::path::failed)?;
-                let (certificate, _) = judgement::read(&der)?;
-                return granted.vouches(&certificate, accepted);
-            }
-        }
-        Ok(())
+        let granted = self.0.get(&key_of(issuer).map_err(failed)?);
+        let der = leaf.to_der().map_err(failed)?;
+        let (certificate, _) = judgement::read(&der)?;
+        granted.map_or(Ok(()), |granted| granted.vouches(&certificate, accepted))
     }
 }
 
@@ -158,31 +169,45 @@ fn vouched(
             }
         });
     };
-    let (mut is_own_type, mut is_other_type) = (false, false);
+    let (mut is_own_type, mut is_other_type) = (false, Meets::No);
     for Qualification {
         qualifiers,
         criteria,
     } in qualifications
     {
         let meets = criteria.meets(judged);
-        let says = |name: &str| qualifiers.iter().any(|qualifier| qualifier == name);
+        let says = |name: &str| qualifiers.iter().any(|written| is_named(written, name));
         if says(NOT_QUALIFIED) && meets != Meets::No {
             return Err(
-                "the trusted list of its issuer says of certificates like this one that they are not qualified",
+                "the trusted list of its issuer says NotQualified of certificates like this one",
             );
         }
-        if meets == Meets::Yes {
-            is_own_type |= says(own);
-            let types = [FOR_SIGNATURES, FOR_SEALS, FOR_WEB_SITES];
-            is_other_type |= types.iter().any(|name| *name != own && says(name));
+        is_own_type |= meets == Meets::Yes && says(own);
+        let types = [FOR_SIGNATURES, FOR_SEALS, FOR_WEB_SITES];
+        if meets != Meets::No && types.iter().any(|name| *name != own && says(name)) {
+            is_other_type = match is_other_type {
+                Meets::Yes => Meets::Yes,
+                Meets::No | Meets::Unknown => meets,
+            };
         }
     }
-    if is_other_type && !is_own_type {
+    let is_refused = match is_other_type {
+        Meets::Yes => true,
+        Meets::Unknown => !is_own_type,
+        Meets::No => false,
+    };
+    if is_refused {
         return Err(
             "the trusted list of its issuer says of certificates like this one that they are of another type than they say",
         );
     }
     Ok(())
+}
+
+/// Whether a qualifier is this one, also with another beginning of its URI than the lists have today, and in other letters.
+fn is_named(written: &str, name: &str) -> bool {
+    let last = written.rsplit(['/', '#']).next();
+    last.is_some_and(|last| last.trim().eq_ignore_ascii_case(name))
 }
 
 #[cfg(test)]

@@ -106,12 +106,7 @@ impl Criteria {
             return Meets::Unknown;
         }
         let usages = self.key_usages.iter().map(|bits| has_usages(judged, bits));
-        let policies = self.policies.iter().map(|set| {
-            Meets::of(
-                set.iter()
-                    .all(|policy| judged.policies.iter().any(|own| own == policy)),
-            )
-        });
+        let policies = self.policies.iter().map(|set| has_policies(judged, set));
         let others = self.others.iter().map(|_| Meets::Unknown);
         let nested = self.nested.iter();
         let nested = nested.map(|criteria| criteria.meets_at(judged, depth.saturating_add(1)));
@@ -159,6 +154,18 @@ fn has_usages(judged: &Judged<'_>, bits: &[KeyUsageBit]) -> Meets {
     let mut each = bits.iter().map(|bit| match is_set(usage, &bit.name) {
         Some(is_set) => Meets::of(is_set == bit.set),
         None => Meets::Unknown,
+    });
+    every(&mut each, Meets::Yes)
+}
+
+/// Whether a certificate names each policy. Of a text that is no object identifier nobody can say what is meant.
+fn has_policies(judged: &Judged<'_>, set: &[String]) -> Meets {
+    let mut each = set.iter().map(|policy| {
+        let is_identifier = |byte: u8| byte.is_ascii_digit() || byte == b'.';
+        match policy.is_empty() || !policy.bytes().all(is_identifier) {
+            true => Meets::Unknown,
+            false => Meets::of(judged.policies.iter().any(|own| own == policy)),
+        }
     });
     every(&mut each, Meets::Yes)
 }

@@ -26,21 +26,28 @@ const MAX_MEMBERS: usize = 9;
 pub(super) struct Search<'a> {
     anchors: &'a [X509],
     pool: &'a [&'a X509],
+    /// Whether a valid path is wanted.
+    accepts: &'a dyn Fn(&[X509]) -> bool,
     signatures: u8,
     paths: u8,
 }
 
 impl<'a> Search<'a> {
-    pub(super) const fn new(anchors: &'a [X509], pool: &'a [&'a X509]) -> Self {
+    pub(super) const fn new(
+        anchors: &'a [X509],
+        pool: &'a [&'a X509],
+        accepts: &'a dyn Fn(&[X509]) -> bool,
+    ) -> Self {
         Self {
             anchors,
             pool,
+            accepts,
             signatures: MAX_SIGNATURES,
             paths: MAX_PATHS,
         }
     }
 
-    /// A path to an anchor that OpenSSL accepts; `None` if there was no choice of issuers, or no path is valid.
+    /// A wanted path to an anchor that OpenSSL accepts; `None` if there was no choice of issuers, or no path is valid and wanted.
     pub(super) fn find(
         mut self,
         leaf: &'a X509,
@@ -110,7 +117,8 @@ impl<'a> Search<'a> {
                 self.paths = self.paths.saturating_sub(1);
                 let store = store_of(std::slice::from_ref(issuer)).map_err(failed)?;
                 let verified = verify(&store, leaf, path.get(1..).unwrap_or_default())?;
-                Some(verified).filter(|verified| verified.fault.is_none())
+                let is_wanted = verified.fault.is_none() && (self.accepts)(&verified.members);
+                is_wanted.then_some(verified)
             } else if path.len() < MAX_MEMBERS {
                 path.push(issuer);
                 let found = self.extend(path)?;
@@ -159,12 +167,26 @@ mod tests {
             .map(|days| X509::from_der(ca(days).der()).unwrap())
             .collect();
         let shown: Vec<_> = pool.iter().collect();
-        let mut search = Search::new(&[], &shown);
+        let mut search = Search::new(&[], &shown, &|_| true);
         assert!(search.has_choice(&leaf));
         assert!(search.extend(&mut vec![&leaf]).unwrap().is_none());
         assert_eq!(search.signatures, 0);
         // One of them is an anchor: it is found at once.
-        let found = Search::new(&pool[7..], &shown[..7]).find(&leaf).unwrap();
-        assert_eq!(found.unwrap().members.len(), 2);
+        let find = |accepts: &dyn Fn(&[X509]) -> bool| {
+            let search = Search::new(&pool[7..], &shown[..7], accepts);
+            search.find(&leaf).unwrap()
+        };
+        assert_eq!(find(&|_| true).unwrap().members.len(), 2);
+        // Longer paths lead to it too, but nobody wants any of them.
+        let seen = std::cell::Cell::new(0);
+        let refuses = |_: &[X509]| {
+            seen.set(seen.get() + 1);
+            false
+        };
+        assert!(find(&refuses).is_none());
+        assert!(
+            (2..=usize::from(MAX_PATHS)).contains(&seen.get()),
+            "{seen:?}"
+        );
     }
 }

@@ -68,6 +68,8 @@ pub struct TrustBundle {
     pub next_update: Option<NextUpdate>,
     /// The services of its anchors.
     pub services: Arc<GrantedServices>,
+    /// What its lists say of the anchors (CRT-3).
+    pub grants: Arc<Grants>,
 }
 
 /// A bundle with its anchors.
@@ -77,8 +79,6 @@ pub(super) struct ReadBundle {
     pub(super) seals: Vec<X509>,
     /// The anchors of QWACs.
     pub(super) websites: Vec<X509>,
-    /// What its lists say of both (CRT-3).
-    pub(super) grants: Grants,
 }
 
 impl ReadBundle {
@@ -138,6 +138,7 @@ pub(super) fn read(value: &Value<'_>, base: &Path) -> Option<ReadBundle> {
         imported: made,
         next_update,
         services: Arc::new(services),
+        grants: Arc::new(grants),
     };
     warn_of_age(value, made);
     warn_of_next_update(value, &bundle);
@@ -145,7 +146,6 @@ pub(super) fn read(value: &Value<'_>, base: &Path) -> Option<ReadBundle> {
         bundle,
         seals,
         websites,
-        grants,
     })
 }
 

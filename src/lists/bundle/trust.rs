@@ -7,7 +7,9 @@ use super::document::{AnchorEntry, BundleDocument, Use};
 use crate::{certificate::Certificate, fault::Refusal};
 use openssl::x509::X509;
 use portvakt_base::{clock::Timestamp, hex, private_file};
-use portvakt_trust::{Anchors, CertificateTypes, GrantedType, Grants, judgement::is_no_ca};
+use portvakt_trust::{
+    Anchors, CertificateFault, CertificateTypes, GrantedType, Grants, judgement::is_no_ca,
+};
 use std::{
     collections::BTreeSet,
     io::Read as _,
@@ -28,7 +30,9 @@ pub enum Standing {
     Trusted(String),
     /// It chains to an anchor, but a member of the chain is not valid at the time.
     NotValid,
-    /// It chains to no anchor whose services vouch for it.
+    /// It chains to an anchor whose services do not vouch for it, for this reason.
+    Unqualified(&'static str),
+    /// It chains to no anchor.
     Untrusted,
 }
 
@@ -85,9 +89,15 @@ impl BundleTrust {
     ) -> Standing {
         let types = CertificateTypes::default();
         let path = self.0.path(certificate.der(), pool, types, now);
-        let Some(path) = path.ok().filter(|path| path.fault.is_none()) else {
-            return Standing::Untrusted;
+        let path = match path {
+            Ok(path) => path,
+            Err(_) => return Standing::Untrusted,
         };
+        match path.fault {
+            None => {}
+            Some(CertificateFault::Unqualified(why)) => return Standing::Unqualified(why),
+            Some(_) => return Standing::Untrusted,
+        }
         let validity = path.validity();
         if !validity.is_ok_and(|all| all.into_iter().all(|member| member.contains(now))) {
             return Standing::NotValid;

@@ -220,6 +220,16 @@ fn a_service_that_vouches_no_more() {
             "{text}"
         );
     }
+    // A gateway of an earlier version took it: neither bundle vouches for a QWAC.
+    let place = Place::new();
+    write(&place.bundles, vec![granted(&["ForeSeals"])], 0, false);
+    let seen = place.seen("one", &line("PSDNO-FSA-2", "2026-06-30", &qwac(&ca), &[]));
+    let text = place.losses(&[seen], &[]);
+    assert!(text.contains("seen within 30 days:\n  none\n"), "{text}");
+    let (_, refused) = text.split_once("\nrefused by both bundles, ").unwrap();
+    assert!(refused.contains("\n  PSDNO-FSA-2: certificate "), "{text}");
+    let why = ": the trusted lists grant its issuer no service for web sites (QcType web)";
+    assert!(refused.contains(why), "{text}");
 }
 
 //= CRT-13 accepted

@@ -512,7 +512,8 @@ fn the_service_that_vouches() {
         (
             service("2019", "seals"),
             &web,
-            "  for web sites no service vouches for it: its chain ends at no anchor\n".to_owned(),
+            "  for web sites no service vouches for it: its chain ends at no anchor for this use\n"
+                .to_owned(),
         ),
     ] {
         let folder = TempDir::new().unwrap();
@@ -522,6 +523,43 @@ fn the_service_that_vouches() {
         for wanted in ["qualified       claimed; by the trusted lists in", &wanted] {
             assert!(text.contains(wanted), "{wanted}\n{text}");
         }
+    }
+}
+
+/// CRT-3: a qualification of the list refuses, and an anchor of the operator's own does not make the certificate qualified.
+#[test]
+fn a_certificate_that_its_list_calls_not_qualified() {
+    let folder = TempDir::new().unwrap();
+    let service = "{territory: 'NO', provider: P, service: S, granted_since: '2019-01-01T00:00:00Z', for: [seals], \
+        qualifications: [{qualifiers: [NotQualified], criteria: {assert: all}}]}";
+    let config = with_bundle(folder.path(), service);
+    let der = WORLD.issuing.issue(&LeafSpec::default()).unwrap().der;
+    let judged = || cert("not-qualified.der", &der, &["--config", &config]).unwrap();
+    let (text, good) = judged();
+    let why = "the trusted list of its issuer says NotQualified of certificates like this one\n";
+    for wanted in [
+        format!("  for seals     no service vouches for it: {why}"),
+        format!("signatures      refused with 403 FORBIDDEN certificate-wrong-type: {why}"),
+    ] {
+        assert!(!good && text.contains(&wanted), "{wanted}\n{text}");
+    }
+    assert_eq!(faults(&text)[0], "certificate-wrong-type (CRT-3)", "{text}");
+    let own = folder.path().join("own");
+    fs::create_dir(&own).unwrap();
+    fs::write(own.join("ca.pem"), WORLD.issuing.pem()).unwrap();
+    let yaml = fs::read_to_string(&config).unwrap();
+    fs::write(
+        &config,
+        yaml.replace("{bundle: lists}", "{anchors: own, bundle: lists}"),
+    )
+    .unwrap();
+    let (text, good) = judged();
+    for wanted in [
+        format!("  for seals     no service vouches for it: {why}"),
+        "                an anchor of your own vouches for it (trust.anchors)\n".to_owned(),
+        "signatures      passes\n".to_owned(),
+    ] {
+        assert!(good && text.contains(&wanted), "{wanted}\n{text}");
     }
 }
 

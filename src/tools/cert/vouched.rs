@@ -9,7 +9,7 @@ use crate::{
     config::{GrantedService, TrustBundle},
     hex,
     interface::headers::date,
-    trust::{CertificateFault, path::CertificationPath, qc::QcStatements},
+    trust::{CertificateFault, CertificateTypes, path::CertificationPath, qc::QcStatements},
 };
 use sha2::{Digest, Sha256};
 
@@ -41,33 +41,59 @@ pub(super) fn rows(
     let imported = date::format(bundle.imported);
     let claimed = format!("claimed; by the trusted lists in {path}, imported at {imported}:");
     let mut rows = vec![("qualified", claimed)];
-    if statements.eseal {
-        rows.push(("  for seals", vouching(signing, bundle, false)));
-    }
-    if statements.web {
-        rows.push(("  for web sites", vouching(client, bundle, true)));
+    let mut is_vouched = false;
+    for (is_claimed, name, path, web) in [
+        (statements.eseal, "  for seals", signing, false),
+        (statements.web, "  for web sites", client, true),
+    ] {
+        if is_claimed {
+            let (found, text) = match vouching(path, bundle, web) {
+                Vouching::Service(text) => (true, text),
+                Vouching::Nobody(text) => (false, text),
+            };
+            is_vouched |= found;
+            rows.push((name, text));
+        }
     }
     if !statements.eseal && !statements.web {
         let text = "no service vouches for it: its QcType is neither eseal nor web";
+        rows.push(("", text.to_owned()));
+    } else if !is_vouched && signing.fault.is_none() {
+        let text = "an anchor of your own vouches for it (trust.anchors)";
         rows.push(("", text.to_owned()));
     }
     rows
 }
 
-/// The services at the end of a path that issue certificates for seals, or for web sites.
-fn vouching(path: &CertificationPath, bundle: &TrustBundle, web: bool) -> String {
+/// Who vouches for a certificate as one of a type.
+enum Vouching {
+    Service(String),
+    Nobody(String),
+}
+
+/// The services of the nearest CA of a path that the lists name, where they issue certificates for seals, or for web sites.
+fn vouching(path: &CertificationPath, bundle: &TrustBundle, web: bool) -> Vouching {
+    let none = |why: &str| Vouching::Nobody(format!("no service vouches for it: {why}"));
     match &path.fault {
-        None => {}
-        Some(CertificateFault::Unqualified(why)) => {
-            return format!("no service vouches for it: {why}");
-        }
-        Some(_) => return "no service vouches for it: its chain ends at no anchor".to_owned(),
+        // That fault is of the types that may sign; this row is of one type.
+        None | Some(CertificateFault::Unqualified(_)) => {}
+        Some(_) => return none("its chain ends at no anchor for this use"),
     }
-    let anchor = path.members.last().and_then(|anchor| anchor.to_der().ok());
-    let sha256 = anchor.map(|der| hex::encode(&Sha256::digest(&der)));
-    let Some(services) = sha256.and_then(|sha256| bundle.services.get(&sha256)) else {
-        return "no service vouches for it: the anchor of its chain is not in the bundle"
-            .to_owned();
+    let Ok(Some(issuer)) = bundle.grants.nearest(&path.members) else {
+        return none("the lists name no CA of its chain");
+    };
+    let types = CertificateTypes { eseal: !web, web };
+    if let Err(why) = bundle.grants.judge(&path.members, types) {
+        return none(&why.to_string());
+    }
+    let sha256 = issuer
+        .to_der()
+        .map(|der| hex::encode(&Sha256::digest(&der)));
+    let services = sha256.ok().and_then(|sha256| bundle.services.get(&sha256));
+    let Some(services) = services else {
+        let text =
+            "a CA with the key of an anchor of the bundle, whose bundle.yaml has its services";
+        return Vouching::Service(text.to_owned());
     };
     let issued = path
         .validity()
@@ -78,11 +104,8 @@ fn vouching(path: &CertificationPath, bundle: &TrustBundle, web: bool) -> String
         .filter(|service| if web { service.websites } else { service.seals });
     let granted: Vec<_> = granted.map(|service| describe(service, issued)).collect();
     match granted.is_empty() {
-        true => {
-            "no service vouches for it: none at the anchor of its chain is granted for this use"
-                .to_owned()
-        }
-        false => granted.join("; or "),
+        true => none("none at the anchor of its chain is granted for this use"),
+        false => Vouching::Service(granted.join("; or ")),
     }
 }
 

@@ -150,9 +150,14 @@ fn qualifications_of_the_issuers_service() {
         (&["QCForESeal"], &own, true),
         (&["QCForESig"], &own, false),
         (&["QCForWSA"], &own, false),
-        (&["QCForESig", "QCForESeal"], &own, true),
+        // Of two types nobody can say which.
+        (&["QCForESig", "QCForESeal"], &own, false),
         (&["QCForESig"], &other, true),
         (&["QCWithQSCD", "QCForLegalPerson"], &own, true),
+        // Other spellings than the lists have.
+        (&["http://example.org/SvcInfoExt/NotQualified"], &own, false),
+        (&[" notqualified"], &own, false),
+        (&["QualifiedNot", "NotQualified/x"], &own, true),
     ] {
         let outcome = judge(qualified(qualifiers, criteria.clone()));
         assert_eq!(outcome.is_ok(), passes, "{qualifiers:?}: {outcome:?}");
@@ -210,6 +215,9 @@ fn criteria_of_every_kind() {
         (policies(Assert::All, &[&["1.2.3", "1.2.4"]]), No),
         (policies(Assert::All, &[&["1.2.3"], &["1.2.4"]]), No),
         (policies(Assert::AtLeastOne, &[&["1.2.4"], &["1.2.3"]]), Yes),
+        (policies(Assert::All, &[&["urn:oid:1.2.3"]]), Unknown),
+        (policies(Assert::All, &[&["x", "1.2.4"]]), No),
+        (policies(Assert::All, &[&[""]]), Unknown),
         (policies(Assert::None, &[&["1.2.4"]]), Yes),
         (policies(Assert::None, &[&["1.2.4"], &["1.2.3"]]), No),
         (usages(Assert::All, &[signs, both]), Yes),
@@ -240,12 +248,58 @@ fn criteria_of_every_kind() {
     assert_eq!(deep.meets(&own), Unknown);
     // A doubt refuses.
     for criteria in [unknown(), deep] {
-        let granted = [(
-            GrantedType::Eseal,
-            vec![qualified(&["NotQualified"], criteria)],
-        )];
-        let outcome = judged(&root, &der, &granted, CertificateTypes::default());
-        assert!(outcome.is_err());
+        for qualifier in ["NotQualified", "QCForESig"] {
+            let qualification = qualified(&[qualifier], criteria.clone());
+            let granted = [(GrantedType::Eseal, vec![qualification])];
+            let outcome = judged(&root, &der, &granted, CertificateTypes::default());
+            assert!(outcome.is_err(), "{qualifier}");
+        }
+    }
+}
+
+/// A CA that no list names, below two that are listed: one for seals, one for web sites. The order of the certificates decides nothing.
+//= CRT-3 accepted
+#[test]
+fn a_chain_to_a_service_that_vouches_is_found() {
+    let key = openssl::rsa::Rsa::generate(2048).unwrap();
+    let key = String::from_utf8(key.private_key_to_pem().unwrap()).unwrap();
+    let named = |name: &str| pki::CaSpec {
+        common_name: name.into(),
+        path_length: None,
+        ..pki::CaSpec::default()
+    };
+    let [seals, sites] = ["Seals", "Web sites"].map(|name| pki::Ca::root(&named(name)).unwrap());
+    let below = pki::CaSpec {
+        key: pki::Key::RsaPem(key),
+        ..named("Below")
+    };
+    let [by_seals, by_sites] = [&seals, &sites].map(|ca| ca.issue_ca(&below).unwrap());
+    let (of_seals, of_sites) = (x509(seals.der()), x509(sites.der()));
+    let mut grants = Grants::default();
+    grants.add(&of_seals, GrantedType::Eseal, []).unwrap();
+    grants.add(&of_sites, GrantedType::Web, []).unwrap();
+    let types = CertificateTypes::default();
+    let seal = leaf(&by_seals, pki::QcType::Eseal);
+    let web = leaf(&by_sites, pki::QcType::Web);
+    for pool in [[&by_seals, &by_sites], [&by_sites, &by_seals]] {
+        let anchors = vec![of_seals.clone(), of_sites.clone()];
+        let anchors = Anchors::new(anchors, Vec::new()).unwrap();
+        let anchors = anchors.with_grants(grants.clone());
+        let pool = pool.map(|ca| ca.der().to_vec());
+        for (leaf, end) in [(&seal, &of_seals), (&web, &of_sites)] {
+            let path = anchors.path(leaf, &pool, types, NOW).unwrap();
+            assert_eq!(path.fault, None);
+            assert!(path.members.last() == Some(end));
+        }
+        // With one of the two alone there is no other chain.
+        let path = anchors.path(&web, &pool[..1], types, NOW).unwrap();
+        let is_unqualified = matches!(path.fault, Some(CertificateFault::Unqualified(_)));
+        assert_eq!(
+            is_unqualified,
+            pool[0] != by_sites.der(),
+            "{:?}",
+            path.fault
+        );
     }
 }
 
