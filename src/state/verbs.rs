@@ -116,8 +116,11 @@ pub struct Taken {
 /// The way in which a call of a quota was counted.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Call {
-    /// A counted call, and the list of pages that it began.
-    Counted { list: Option<ListRow> },
+    /// A counted call, the time of the one that it replaced, and the list of pages that it began.
+    Counted {
+        replaced: Option<u64>,
+        list: Option<ListRow>,
+    },
     /// A page of an earlier call, and the last entry that was requested before it.
     Continued { page: Page, before: i64 },
 }

@@ -29,11 +29,11 @@ const LATEST: u64 = 18_000_000_000;
 pub(crate) struct Calls(pub(crate) [Option<u64>; CALLS]);
 
 impl Calls {
-    /// Takes a call.
+    /// Takes a call. Returns the one that it replaced, which is at least 24 hours old.
     ///
     /// # Errors
     /// The time of the next possible call; nothing is taken.
-    pub(super) fn take(&mut self, now: Timestamp) -> Result<(), Timestamp> {
+    pub(super) fn take(&mut self, now: Timestamp) -> Result<Option<u64>, Timestamp> {
         let period = Duration::from_secs(WINDOW);
         let Some(quota) = Quota::with_period(period) else {
             return Err(now); // Unreachable: the period is not zero.
@@ -50,10 +50,18 @@ impl Calls {
             .0
             .set(Duration::from_secs(now.unix().min(LATEST)));
         let decision = limiter.check();
+        let replaced = self.oldest();
         self.0 = limiter.into_state_store().0.get();
-        decision.map_err(|not_until: NotUntil<Duration>| {
-            Timestamp::from_unix(not_until.earliest_possible().as_secs())
-        })
+        decision
+            .map(|()| replaced)
+            .map_err(|not_until: NotUntil<Duration>| {
+                Timestamp::from_unix(not_until.earliest_possible().as_secs())
+            })
+    }
+
+    /// The cell that the next call replaces; `None` if one is empty.
+    fn oldest(&self) -> Option<u64> {
+        self.0.iter().min().copied().flatten()
     }
 
     /// The latest calls of both rows.
@@ -69,10 +77,11 @@ impl Calls {
         latest
     }
 
-    /// Gives one call of that time back. Returns whether there was one.
-    pub(super) fn give_back(&mut self, at: Timestamp) -> bool {
+    /// Gives one call of that time back, in favour of the one that it had replaced: for a clock that is behind, that one still counts. Returns
+    /// whether there was such a call.
+    pub(super) fn give_back(&mut self, at: Timestamp, replaced: Option<u64>) -> bool {
         let cell = self.0.iter_mut().find(|cell| **cell == Some(at.unix()));
-        cell.map(|cell| *cell = None).is_some()
+        cell.map(|cell| *cell = replaced).is_some()
     }
 
     /// Whether no call is stored. Then the row is removed (QUO-5).
@@ -113,7 +122,7 @@ impl StateStore for Row {
         F: Fn(Option<Nanos>) -> Result<(T, Nanos), E>,
     {
         let mut cells = self.0.get();
-        let oldest = cells.iter().min().copied().flatten();
+        let oldest = Calls(cells).oldest();
         let free_at = oldest.map(|at| {
             let free_at = at.min(LATEST).saturating_add(WINDOW);
             Nanos::from(Duration::from_secs(free_at))
@@ -154,13 +163,13 @@ mod tests {
     fn the_fifth_call_waits_for_the_first_to_be_24_hours_old() {
         let mut calls = Calls::default();
         for (second, left) in [(100, 3), (200, 2), (300, 1), (300, 0)] {
-            assert_eq!(calls.take(at(second)), Ok(()));
+            assert_eq!(calls.take(at(second)), Ok(None));
             let next = at(100 + WINDOW);
             assert_eq!(calls.left(at(second)), CallsLeft { calls: left, next });
         }
         assert_eq!(calls.take(at(301)), Err(at(100 + WINDOW)));
         assert_eq!(calls.take(at(100 + WINDOW - 1)), Err(at(100 + WINDOW)));
-        assert_eq!(calls.take(at(100 + WINDOW)), Ok(()));
+        assert_eq!(calls.take(at(100 + WINDOW)), Ok(Some(100)));
         assert_eq!(calls.take(at(100 + WINDOW)), Err(at(200 + WINDOW)));
     }
 
@@ -170,11 +179,30 @@ mod tests {
         for second in [5, 5, 6, 7] {
             calls.take(at(second)).unwrap();
         }
-        assert!(calls.give_back(at(5)) && calls.give_back(at(5)) && !calls.give_back(at(5)));
+        let mut give_back = |second| (calls.give_back(at(second), None), calls);
+        assert!(give_back(5).0 && give_back(5).0);
+        let (returned, calls) = give_back(5);
+        assert!(!returned);
         assert_eq!(calls.left(at(8)).calls, 2);
-        assert!(calls.give_back(at(6)) && !calls.is_empty());
-        assert!(calls.give_back(at(7)) && calls.is_empty());
+        assert!(!give_back(6).1.is_empty());
+        let (returned, calls) = give_back(7);
+        assert!(returned && calls.is_empty());
         assert_eq!(calls.left(at(8)).next, at(8));
+    }
+
+    #[test]
+    fn a_call_that_is_given_back_brings_back_the_one_that_it_replaced() {
+        let mut calls = Calls::default();
+        for second in [0, 1, 2, 3] {
+            calls.take(at(second)).unwrap();
+        }
+        let before = calls;
+        let replaced = calls.take(at(WINDOW)).unwrap();
+        assert_eq!(replaced, Some(0));
+        assert!(calls.give_back(at(WINDOW), replaced));
+        assert_eq!(calls, before);
+        // A gateway whose clock is behind.
+        assert_eq!(calls.take(at(WINDOW - 1)), Err(at(WINDOW)));
     }
 
     #[test]
@@ -218,7 +246,7 @@ mod tests {
                     [.., fourth_last, _, _, _] => Err(at(fourth_last + WINDOW)),
                     _ => Ok(()),
                 };
-                prop_assert_eq!(calls.take(at(now)), expected);
+                prop_assert_eq!(calls.take(at(now)).map(drop), expected);
                 if expected.is_ok() {
                     log.push(now);
                 }

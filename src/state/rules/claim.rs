@@ -116,14 +116,14 @@ fn take(
         return Ok((Call::Continued { page, before }, all(calls).left(now)));
     }
     all(calls).take(now)?;
-    calls.take(now)?;
+    let replaced = calls.take(now)?;
     rows.quotas.put(quota.key, calls);
-    let begun = quota.page.map(|page| {
+    let list = quota.page.map(|page| {
         let begun = ListRow::begun_by(page, now, list.as_ref());
         rows.lists.put(page.list, begun);
         begun
     });
-    Ok((Call::Counted { list: begun }, all(calls).left(now)))
+    Ok((Call::Counted { replaced, list }, all(calls).left(now)))
 }
 
 fn calls(rows: &Rows, key: QuotaHash) -> Calls {
@@ -153,7 +153,7 @@ impl Change for GiveBack {
         }
         let quota = self.claim.quota?;
         match self.call? {
-            Call::Counted { list } => {
+            Call::Counted { replaced, list } => {
                 if let Some(begun) = list
                     && let Some(page) = quota.page
                 {
@@ -162,7 +162,7 @@ impl Change for GiveBack {
                     }
                     rows.lists.remove(page.list);
                 }
-                give_call_back(rows, quota, self.claim.now)
+                give_call_back(rows, quota, self.claim.now, replaced)
             }
             Call::Continued { page, before } => {
                 let list = rows.lists.get(page.list).copied();
@@ -176,13 +176,18 @@ impl Change for GiveBack {
     }
 }
 
-fn give_call_back(rows: &mut Rows, quota: QuotaClaim, at: Timestamp) -> Option<CallsLeft> {
+fn give_call_back(
+    rows: &mut Rows,
+    quota: QuotaClaim,
+    at: Timestamp,
+    replaced: Option<u64>,
+) -> Option<CallsLeft> {
     let key = quota.key;
     let mut calls = calls(rows, key);
     if calls.left(at).calls == 0 {
         rows.used_up.push(UsedUp::NoLonger(key));
     }
-    if !calls.give_back(at) {
+    if !calls.give_back(at, replaced) {
         return None;
     }
     if calls.is_empty() {

@@ -56,8 +56,9 @@ impl Psu {
 struct Held {
     taken: Taken,
     asked: ClaimRequest,
-    /// The counted call.
+    /// Whether a call was counted, and the one that it replaced.
     counted: bool,
+    replaced: Option<u64>,
     /// The list that the call began.
     begun: Option<(u64, u32)>,
     /// The end of the list before this page.
@@ -69,7 +70,7 @@ struct Model {
     now: u64,
     /// The latest time so far.
     latest: u64,
-    /// The last four calls of a key that were not given back.
+    /// The last four calls of a key that were not given back, nor replaced by another one.
     calls: BTreeMap<u64, Vec<u64>>,
     /// The call of a list, and the first offset that continues it.
     lists: BTreeMap<u64, (u64, u32)>,
@@ -190,7 +191,7 @@ impl Model {
             }
         }
         let mut counted = false;
-        let (mut before, mut begun) = (None, None);
+        let (mut before, mut begun, mut replaced) = (None, None, None);
         if let Some((key, page)) = quota {
             let calls = self.calls.entry(key).or_default();
             let live = |calls: &[u64]| {
@@ -225,10 +226,9 @@ impl Model {
                     }
                     return;
                 }
-                // Nor a call that was replaced by another one.
                 if calls.len() >= 4 {
                     calls.sort_unstable();
-                    calls.remove(0);
+                    replaced = Some(calls.remove(0));
                 }
                 calls.push(self.now);
                 counted = true;
@@ -266,6 +266,7 @@ impl Model {
             taken,
             asked,
             counted,
+            replaced,
             begun,
             before,
         });
@@ -302,7 +303,7 @@ impl Model {
                 if held.begun.is_none() || self.lists.get(&list) == held.begun.as_ref() {
                     let calls = self.calls.get_mut(&key).unwrap();
                     if let Some(index) = calls.iter().position(|call| *call == made) {
-                        calls.remove(index);
+                        calls.splice(index..=index, held.replaced);
                     }
                     if held.begun.is_some() {
                         self.lists.remove(&list);
