@@ -2,15 +2,11 @@
 
 use crate::{
     audit::{ON, audit_of, records},
-    harness::{Call, Gate, Program, Protocol, accepted, ended, eventually, refused},
+    harness::{Call, Gate, Program, Protocol, accepted, eventually, refused, signal_to},
     soak::kill_under_load,
 };
 use portvakt::audit::verify;
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{fs, path::Path, process::Command};
 
 /// No payment that the core received is missing in the audit.
 #[test]
@@ -19,27 +15,41 @@ fn two_hundred_kills_lose_no_audited_payment() {
     kill_under_load(200, Gate::builder());
 }
 
-/// The calls of fdatasync for the file of payments that fail with EIO: after those for a payment and its outcome, a second apart.
-const FAILING: &str = "inject=fdatasync:error=EIO:when=3..5";
-
-/// Starts a gate's program whose system calls on this file fail as `inject` of strace says. Returns it with the file of its process id.
-pub(super) fn traced(gate: &Gate, call: &str, inject: &str, file: &Path) -> (Program, PathBuf) {
-    let (pid, program) = (gate.folder().join("pid"), gate.program());
-    let mut traced = Command::new("strace");
-    traced.args(["-f", "-qq", "--seccomp-bpf", "-o", "/dev/null"]);
-    traced.args(["-e", &format!("trace={call}"), "-e", inject, "-P"]);
-    traced.arg(file);
-    traced.args(["sh", "-c", "echo $$ > \"$0\" && exec \"$@\""]);
-    traced.arg(&pid);
-    traced.arg(program.get_program()).args(program.get_args());
-    (gate.run_silently(&mut traced), pid)
+/// EIO from a disk for one file, from the start of a program or some call on, until a test ends it: that something is degraded can be
+/// seen for as long as a test looks.
+pub(super) struct FailingDisk {
+    /// The program whose calls fail.
+    pub(super) program: Program,
 }
 
-/// Sends a signal to the program that [`traced`] has started.
-pub(super) fn signal(pid: &Path, name: &str) {
-    let pid = fs::read_to_string(pid).unwrap();
-    let sent = Command::new("kill").args([name, pid.trim()]).status();
-    assert!(sent.unwrap().success());
+impl FailingDisk {
+    /// Starts a gate's program with a disk that fails at this system call for a file: at the call that `when` names, and at all later ones.
+    pub(super) fn of(gate: &Gate, call: &str, when: u32, file: &Path) -> Self {
+        let program = gate.program();
+        let mut traced = Command::new("strace");
+        // -D: the program is the child, and goes on without strace.
+        traced.args(["-D", "-f", "-qq", "-o", "/dev/null"]);
+        traced
+            .args(["-e", &format!("trace={call}"), "-P"])
+            .arg(file);
+        traced.args(["-e", &format!("inject={call}:error=EIO:when={when}+")]);
+        traced.arg(program.get_program()).args(program.get_args());
+        Self {
+            program: gate.run_silently(&mut traced),
+        }
+    }
+
+    /// The disk works again.
+    pub(super) fn mend(&self) {
+        let status = format!("/proc/{}/status", self.program.0.id());
+        let status = fs::read_to_string(status).unwrap();
+        let tracer = status
+            .lines()
+            .find_map(|line| line.strip_prefix("TracerPid:"));
+        let tracer = tracer.unwrap().trim().parse().unwrap();
+        assert_ne!(tracer, 0, "the disk did not fail");
+        signal_to(tracer, "-KILL");
+    }
 }
 
 /// EIO from the disk at the synchronisation of a record. With `required` the payment gets 503, the core sees nothing, and requests of every
@@ -52,7 +62,8 @@ fn an_error_of_the_disk_stops_requests_only_if_the_audit_is_required() {
         let gate = Gate::builder().line(&line).for_program();
         let audit = audit_of(&gate);
         let first = audit.join("1/payments-00000000000000000001.jsonl");
-        let (mut traced, pid) = traced(&gate, "fdatasync", FAILING, &first);
+        // After those for a payment and its outcome, a second apart.
+        let disk = FailingDisk::of(&gate, "fdatasync", 3, &first);
         let payment = Call::payment().only(Protocol::Http1);
         let read = Call::accounts().present().only(Protocol::Http1);
         accepted(&gate, &read);
@@ -78,7 +89,8 @@ fn an_error_of_the_disk_stops_requests_only_if_the_audit_is_required() {
             });
             accepted(&gate, &read);
         }
-        eventually("the disk writes again", || {
+        disk.mend();
+        eventually("the audit is written again", || {
             let answer = readiness();
             answer.status == 200 && !answer.json().to_string().contains("audit: ")
         });
@@ -91,8 +103,7 @@ fn an_error_of_the_disk_stops_requests_only_if_the_audit_is_required() {
         let failed = gate.metric_now("portvakt_audit_records_total", &["result=\"failed\""]);
         // Each once, also if it is written later.
         assert!(failed >= 1.0, "{failed}");
-        signal(&pid, "-TERM");
-        assert!(ended(&mut traced.0).success());
+        disk.program.stop();
         assert_eq!(verify(&audit, &[]).unwrap().findings, []);
     }
 }

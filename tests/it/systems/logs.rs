@@ -1,12 +1,9 @@
 //! docs/logs.md: a disk that fails under the logs of a program.
 
-use super::audit::{signal, traced};
-use crate::harness::{Call, Gate, Protocol, accepted, ended, eventually};
+use super::audit::FailingDisk;
+use crate::harness::{Call, Gate, Protocol, accepted, eventually};
 use serde_json::Value;
 use std::fs;
-
-/// The first writes to the log fail with EIO.
-const FAILING: &str = "inject=write:error=EIO:when=1..3";
 
 /// EIO at the writing of lines: they are counted, /readyz names the log, requests are served, and the lines after them are whole.
 #[test]
@@ -20,25 +17,25 @@ fn an_error_of_the_disk_is_counted_and_said() {
             .line("  access_file: access.log\n  events_file: events.log")
             .for_program();
         let path = gate.folder().join(file);
-        let (mut traced, pid) = traced(&gate, "write", FAILING, &path);
+        let disk = FailingDisk::of(&gate, "write", 1, &path);
         let count = |result: &str| gate.metric_now(metric, &[&format!("result=\"{result}\"")]);
         // A line in the access log, and one in that of events.
         let call = Call::accounts().present().only(Protocol::Http1);
         let cause = || {
             accepted(&gate, &call);
-            signal(&pid, "-USR1");
+            disk.program.signal("-USR1");
         };
         cause();
         eventually("the line is counted", || count("failed") >= 1.0);
         let degraded = || gate.control("/readyz").json()["degraded"].to_string();
         assert_eq!(gate.control("/readyz").status, 200);
         assert!(degraded().contains(log), "{log}");
+        disk.mend();
         eventually("lines are written again", || {
             cause();
             !degraded().contains(log)
         });
-        signal(&pid, "-TERM");
-        assert!(ended(&mut traced.0).success());
+        disk.program.stop();
         let text = fs::read_to_string(&path).unwrap();
         let lines = text.lines().map(serde_json::from_str::<Value>);
         assert!(lines.map(Result::unwrap).count() >= 1);
