@@ -1,4 +1,5 @@
-//! docs/threat-model.md names existing tests: a threat whose test was removed or renamed fails here.
+//! docs/threat-model.md, docs/reliability.md and docs/security-review.md name existing tests: a claim whose test was removed or renamed
+//! fails here.
 
 // The source of each header.
 mod words;
@@ -11,13 +12,28 @@ use std::{
 
 const DOCUMENT: &str = include_str!("../../docs/threat-model.md");
 
-/// The tests that the document names, as `file::test`.
-fn named() -> BTreeSet<&'static str> {
-    let quoted = DOCUMENT.split('`').skip(1).step_by(2);
-    quoted.filter(|text| text.contains("::")).collect()
+/// Each page, and how many tests it names at least.
+const PAGES: [(&str, usize); 3] = [
+    (DOCUMENT, 60),
+    (include_str!("../../docs/reliability.md"), 40),
+    (include_str!("../../docs/security-review.md"), 5),
+];
+
+/// The tests that a page names, as `file::test`, or as `test` alone after others of the same file.
+fn named(page: &str) -> BTreeSet<&str> {
+    let quoted = page.split('`').skip(1).step_by(2);
+    let is_test = |text: &&str| {
+        let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_:/".contains(c);
+        let is_long = text.split('_').count() > 3 && !text.starts_with("portvakt_");
+        text.chars().all(is_name) && (text.contains("::") || is_long)
+    };
+    quoted
+        .filter(is_test)
+        .map(|text| text.rsplit('/').next().unwrap_or(text))
+        .collect()
 }
 
-/// Every function of the code and the tests, as `file::function`.
+/// Every function of the code and the tests, as `file::function` and as `function`.
 fn functions() -> BTreeSet<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut folders: Vec<PathBuf> = vec![root.join("src"), root.join("tests/it")];
@@ -29,29 +45,40 @@ fn functions() -> BTreeSet<String> {
                 folders.push(path);
                 continue;
             }
-            let file = path.file_stem().unwrap().to_string_lossy();
+            // The tests of a folder stand in its mod.rs.
+            let file = path.with_extension("");
+            let is_mod = file.ends_with("mod");
+            let file = if is_mod { &folder } else { &file };
+            let file = file.file_name().unwrap().to_string_lossy();
             let text = fs::read_to_string(&path).unwrap();
-            let names = text.lines().filter_map(|line| {
+            for line in text.lines() {
                 let line = line.trim();
                 let line = line.strip_prefix("async ").unwrap_or(line);
-                line.strip_prefix("fn ")?.split(['(', '<']).next()
-            });
-            functions.extend(names.map(|name| format!("{file}::{name}")));
+                let name = line
+                    .strip_prefix("fn ")
+                    .and_then(|rest| rest.split(['(', '<']).next());
+                for name in name {
+                    functions.insert(format!("{file}::{name}"));
+                    functions.insert(name.to_owned());
+                }
+            }
         }
     }
     functions
 }
 
 #[test]
-fn the_threat_model_names_tests_that_exist() {
+fn the_pages_name_tests_that_exist() {
     let functions = functions();
-    let named = named();
-    assert!(named.len() > 60, "{} tests are named", named.len());
-    let gone: Vec<_> = named
-        .iter()
-        .filter(|name| !functions.contains(**name))
-        .collect();
-    assert!(gone.is_empty(), "no such tests: {gone:?}");
+    for (page, least) in PAGES {
+        let named = named(page);
+        assert!(named.len() > least, "{} tests are named", named.len());
+        let gone: Vec<_> = named
+            .iter()
+            .filter(|name| !functions.contains(**name))
+            .collect();
+        assert!(gone.is_empty(), "no such tests: {gone:?}");
+    }
 }
 
 /// Every attack has a test, or is marked as open.
