@@ -58,12 +58,18 @@ pub(super) async fn read(call: Call<'_>, members: &mut Members) -> Result<Value,
         "operation": pending.operation,
         "resource": pending.resource,
         "asks_consent": pending.asks_consent,
-        "context": pending.context.map(PsuContext::as_str),
+        "context": chosen_context(&pending).map(PsuContext::as_str),
         "psu_corporate_id": corporate,
         "psu_known": pending.psu.is_some(),
         "redirect_preferred": pending.preferred,
         "expires": members::shown(expires),
     }))
+}
+
+/// The context that the TPP chose: an agreement without PSU-Context is CORPORATE (HDR-14). `None`: the PSU chooses.
+fn chosen_context(pending: &Pending) -> Option<PsuContext> {
+    let of_agreement = pending.corporate.map(|_| PsuContext::Corporate);
+    pending.context.or(of_agreement)
 }
 
 /// `POST /sca/complete`: the PSU authenticated (SCA-4, SCA-10, SCA-18).
@@ -92,7 +98,7 @@ pub(super) async fn complete(call: Call<'_>, members: &mut Members) -> Result<Va
     let chosen = pending.corporate.map(Claimed::to_show);
     let other_agreement = chosen.is_some() && chosen != corporate.map(Known::get);
     let context = corporate.map_or(PsuContext::Private, |_| PsuContext::Corporate);
-    if other_agreement || pending.context.is_some_and(|chosen| chosen != context) {
+    if other_agreement || chosen_context(pending).is_some_and(|chosen| chosen != context) {
         return Err(ApiFault::OtherContext);
     }
     let ended = keep(call, store, &live, &completed).await?;

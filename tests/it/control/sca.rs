@@ -62,6 +62,13 @@ fn what_is_asked_can_be_read() {
     assert_eq!(body["asks_consent"], true);
     assert_eq!(body["psu_known"], false);
     assert!(body["context"].is_null() && body["psu_corporate_id"].is_null());
+    // An agreement without a context is chosen all the same.
+    let agreement = bank.token(&Pending {
+        corporate: Some(corporate_id(AGREEMENT)),
+        ..pending()
+    });
+    let answer = bank.post("/sca/read", &json!({ "request": agreement }));
+    assert_eq!(answer.json()["context"], "CORPORATE");
     let nameless = bank.token(&Pending {
         tpp_name: String::new(),
         ..pending()
