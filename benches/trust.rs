@@ -56,7 +56,8 @@ impl World {
 
     fn trust(&self, revocation: Option<&Arc<Revocation>>) -> Trust {
         let der = |ca: &pki::Ca| X509::from_der(ca.der()).unwrap();
-        let anchors = Anchors::new(vec![der(&self.root)], vec![der(&self.issuing)]).unwrap();
+        let anchors =
+            Anchors::of_operator(vec![der(&self.root)], vec![der(&self.issuing)]).unwrap();
         Trust::new(anchors).with_revocation(revocation.cloned())
     }
 }

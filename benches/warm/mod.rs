@@ -311,7 +311,7 @@ fn request_id(headers: &HeaderMap) -> Option<RequestId> {
 }
 
 fn snapshot(anchor: &[u8]) -> Snapshot {
-    let anchors = Anchors::new(vec![X509::from_der(anchor).unwrap()], Vec::new()).unwrap();
+    let anchors = Anchors::of_operator(vec![X509::from_der(anchor).unwrap()], Vec::new()).unwrap();
     let snapshot = Snapshot::new(
         Policy::new(Environment::Sandbox),
         Catalogue::new(Environment::Sandbox, builtin()).unwrap(),

@@ -103,7 +103,7 @@ fn judge_by(
     late: u64,
     policy: Policy,
 ) -> (Result<Admitted, Refusal>, Record) {
-    let anchors = Anchors::new(anchor.into_iter().collect(), Vec::new()).unwrap();
+    let anchors = Anchors::of_operator(anchor.into_iter().collect(), Vec::new()).unwrap();
     judge_in(signed, Trust::new(anchors), late, policy)
 }
 
@@ -478,7 +478,7 @@ fn judge_revocation(
         lists,
         ..RevocationSettings::default()
     };
-    let trust = Trust::new(Anchors::new(vec![anchor], Vec::new()).unwrap())
+    let trust = Trust::new(Anchors::of_operator(vec![anchor], Vec::new()).unwrap())
         .with_revocation(Some(Arc::new(Revocation::new(settings).unwrap())));
     let mut policy = Policy::new(Environment::Sandbox);
     policy.revocation_unknown = WhenUnknown::Closed;

@@ -3,7 +3,6 @@
 //! Invariant: a folder of trust anchors holds at least one certificate, and so does a bundle for each use that it alone serves. Deliberately
 //! not here: the files of a bundle (`bundle`), checking for revocation (`revocation`) and registers (`registers`).
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use openssl::{error::ErrorStack, nid::Nid, x509::X509};
@@ -17,7 +16,7 @@ use super::section::Section;
 use super::value::Value;
 use super::warning::{self, Condition};
 use crate::expiring::Expiring;
-use crate::trust::{Anchors, CertificateTypes, Grants, Trust, validity_of};
+use crate::trust::{Anchors, CertificateTypes, GrantedType, Trust, validity_of};
 
 /// The folders of certificates. Every file in them contains certificates in PEM (CRT-9).
 #[derive(Clone, Debug)]
@@ -105,8 +104,8 @@ fn trust_in(
     types: CertificateTypes,
 ) -> Result<Trust, ErrorStack> {
     let anchors = |own, types| match bundle {
-        Some(bundle) => beside(bundle, own, intermediates, types),
-        None => Anchors::new(own, intermediates.to_vec()),
+        Some(bundle) => Anchors::of_lists(&bundle.listed, types, own, intermediates.to_vec()),
+        None => Anchors::of_operator(own, intermediates.to_vec()),
     };
     let clients = match bundle {
         Some(_) => Some(clients.unwrap_or_else(|| own.clone())),
@@ -115,24 +114,6 @@ fn trust_in(
     let clients = clients.map(|own| anchors(own, CertificateTypes::WEB));
     let trust = Trust::new(anchors(own, types)?).with_client_anchors(clients.transpose()?);
     Ok(trust.with_types(types))
-}
-
-/// The anchors of a folder and those of a bundle for these types, each once. What the lists say applies to the bundle's alone.
-fn beside(
-    bundle: &ReadBundle,
-    own: Vec<X509>,
-    intermediates: &[X509],
-    types: CertificateTypes,
-) -> Result<Anchors, ErrorStack> {
-    let mut grants = Grants::clone(&bundle.bundle.grants);
-    for anchor in &own {
-        grants.forget(anchor)?;
-    }
-    let mut seen = HashSet::new();
-    let all = own.into_iter().chain(bundle.anchors(types).cloned());
-    let all = all.filter(|one| one.to_der().is_ok_and(|der| seen.insert(der)));
-    let anchors = Anchors::new(all.collect(), intermediates.to_vec())?;
-    Ok(anchors.with_grants(grants))
 }
 
 /// Reports faults and warnings of a bundle's anchors. `signing` are the types of certificate that may sign, if the bundle alone has their
@@ -144,19 +125,24 @@ fn judge_bundle(
     serves_clients: bool,
 ) {
     let path = read.bundle.path.display();
-    if signing.is_some_and(|types| read.anchors(types).next().is_none()) {
+    if signing.is_some_and(|types| read.listed.of_types(types).next().is_none()) {
         value.fault(format!(
             "{path} has no anchor of the certificates that may sign (trust.certificate_types), and trust.anchors names none: every request would be refused; import a list with services for seals"
         ));
     }
-    if serves_clients && read.websites.is_empty() {
+    let websites = read.listed.of(GrantedType::Web);
+    if serves_clients && websites.is_empty() {
         value.fault(format!(
             "{path} has no anchor of web sites: every client certificate would be refused; name anchors by listener.client_anchors"
         ));
     }
     for (folder, found, of) in [
-        ("seals", &read.seals, Expiring::Anchor),
-        ("websites", &read.websites, Expiring::ClientAnchor),
+        (
+            "seals",
+            read.listed.of(GrantedType::Eseal),
+            Expiring::Anchor,
+        ),
+        ("websites", websites, Expiring::ClientAnchor),
     ] {
         warn_of_trial(value, &read.bundle.path, found);
         let periods = found.iter().filter_map(|one| validity_of(one).ok());

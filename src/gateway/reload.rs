@@ -224,7 +224,7 @@ mod tests {
             ..RevocationSettings::default()
         };
         let revocation = Arc::new(Revocation::new(settings).unwrap());
-        let trust = Trust::new(Anchors::new(Vec::new(), Vec::new()).unwrap());
+        let trust = Trust::new(Anchors::of_operator(Vec::new(), Vec::new()).unwrap());
         let mut snapshot = Snapshot::new(
             Policy::new(Environment::Sandbox),
             Catalogue::new(Environment::Sandbox, builtin()).unwrap(),

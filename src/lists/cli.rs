@@ -5,18 +5,19 @@
 
 use crate::{
     addresses::addresses,
-    bundle::{BundleDocument, BundleFolder, CURRENT, Regression, Use, check, diff},
+    bundle::{BundleDocument, BundleFolder, CURRENT, GatewayConfig, Regression, Use, check, diff},
     fault::Refusal,
     import::{Imported, ListFile, Request, certificates, import, lists_in},
     losses::SeenCertificates,
     second::Verifiers,
     show::Shown,
 };
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 use portvakt_base::{
     clock::{Clock, Timestamp},
     terminal::{Terminal, complain},
 };
+use portvakt_trust::CertificateTypes;
 use std::{
     path::{Path, PathBuf},
     process::ExitCode,
@@ -90,6 +91,37 @@ struct ShowOptions {
     /// The gateway's intermediates (trust.intermediates): files in PEM or DER, or folders of them; may be repeated
     #[arg(long, value_name = "PATH", requires = "seen")]
     intermediates: Vec<PathBuf>,
+    /// The types of certificate that may sign by the gateway's configuration (trust.certificate_types); both by default
+    #[arg(
+        long,
+        value_name = "TYPES",
+        value_enum,
+        value_delimiter = ',',
+        requires = "seen"
+    )]
+    certificate_types: Vec<SigningType>,
+}
+
+/// A type of certificate that may sign, by the words of the gateway's configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum SigningType {
+    /// Certificates for electronic seals (QSealC)
+    Eseal,
+    /// Certificates for web sites (QWAC)
+    Web,
+}
+
+impl SigningType {
+    /// The types together; both if there is none.
+    fn together(all: &[Self]) -> CertificateTypes {
+        if all.is_empty() {
+            return CertificateTypes::default();
+        }
+        CertificateTypes {
+            eseal: all.contains(&Self::Eseal),
+            web: all.contains(&Self::Web),
+        }
+    }
 }
 
 /// Runs the program.
@@ -223,7 +255,11 @@ fn show(options: &ShowOptions, now: Timestamp) -> Result<(), Faults> {
         let seen = SeenCertificates::read(&options.seen).map_err(one)?;
         let intermediates = certificates(&options.intermediates);
         let intermediates = intermediates.map_err(|fault| vec![fault.to_string()])?;
-        lines.extend(shown.losses(&seen, &intermediates, at).map_err(one)?);
+        let config = GatewayConfig {
+            intermediates: &intermediates,
+            types: SigningType::together(&options.certificate_types),
+        };
+        lines.extend(shown.losses(&seen, config, at).map_err(one)?);
     }
     let mut output = Terminal::output();
     for line in lines {

@@ -1,18 +1,21 @@
 //! The TPPs that would lose trust by a bundle: by the certificates that gateways have seen (`--seen`), and by two bundles.
 //!
-//! Invariant: a certificate loses trust if it is trusted by the bundle before at the time, and not by the new one. Deliberately not here:
-//! the operator's own anchors (`trust.anchors`), which no bundle changes.
+//! Invariants: a certificate loses trust if it is trusted by the bundle before at the time, and not by the new one; no file is believed that
+//! others than its owner can write. Deliberately not here: the operator's own anchors (`trust.anchors`), which no bundle changes, and the way
+//! to a file.
 
 use crate::{
     bundle::{AnchorEntry, BundleDocument, BundleTrust, Standing, describe},
     certificate::{Certificate, decode_base64},
     fault::Refusal,
 };
-use portvakt_base::{clock::Timestamp, hex, private_file};
+use portvakt_base::{clock::Timestamp, hex, private_file, way::GROUP_AND_OTHERS_WRITE};
 use serde::Deserialize;
 use std::{
     collections::{BTreeMap, BTreeSet},
-    io::Read as _,
+    fs::Metadata,
+    io::{self, Read as _},
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
 
@@ -50,6 +53,8 @@ struct Seen {
 #[derive(Clone, Debug, Default)]
 pub struct SeenCertificates {
     found: BTreeMap<[u8; 32], Seen>,
+    /// The files that were believed, one line each.
+    files: Vec<String>,
     /// The number of lines that are no certificate.
     damaged: usize,
 }
@@ -58,7 +63,7 @@ impl SeenCertificates {
     /// Reads the files of gateways.
     ///
     /// # Errors
-    /// One cannot be read, or has lines, none of which is a certificate.
+    /// One cannot be read, others than its owner can write it, or it has lines, none of which is a certificate.
     pub fn read(paths: &[PathBuf]) -> Result<Self, Refusal> {
         let mut all = Self::default();
         for path in paths {
@@ -68,28 +73,29 @@ impl SeenCertificates {
     }
 
     fn add_file(&mut self, path: &Path) -> Result<(), Refusal> {
-        let mut bytes = Vec::new();
-        private_file::open(path)
-            .and_then(|file| file.take(MAX_FILE_BYTES).read_to_end(&mut bytes))
-            .map_err(|error| {
-                Refusal::new(format_args!(
-                    "{}: it cannot be read: {error}; {EXPECTED}, and run as a user who may read it",
-                    path.display()
-                ))
-            })?;
+        let (found, bytes) = read_file(path).map_err(|error| {
+            Refusal::new(format_args!(
+                "{}: it cannot be read: {error}; {EXPECTED}, and run as a user who may read it",
+                path.display()
+            ))
+        })?;
+        judge_mode(path, &found)?;
         let lines = bytes.split(|byte| *byte == b'\n');
-        let (mut has_some, mut damaged) = (false, 0_usize);
+        let (mut count, mut damaged) = (0_usize, 0_usize);
+        let mut newest: Option<jiff::civil::Date> = None;
         for line in lines.filter(|line| !line.trim_ascii().is_empty()) {
             match Seen::from_line(line) {
                 Some(seen) => {
-                    has_some = true;
+                    count = count.saturating_add(1);
+                    newest = newest.max(Some(seen.last_seen));
                     self.add(seen);
                 }
                 None => damaged = damaged.saturating_add(1),
             }
         }
+        self.files.push(file_line(path, &found, count, newest));
         // A gateway that has seen none writes an empty file.
-        if damaged > 0 && !has_some {
+        if damaged > 0 && count == 0 {
             return Err(Refusal::new(format_args!(
                 "{}: no line of it is a certificate that a gateway has seen; {EXPECTED}",
                 path.display()
@@ -97,6 +103,11 @@ impl SeenCertificates {
         }
         self.damaged = self.damaged.saturating_add(damaged);
         Ok(())
+    }
+
+    /// The files that were believed, one line each: whose they are, how many certificates they have, and of which day the newest is.
+    pub fn files(&self) -> impl Iterator<Item = String> {
+        self.files.iter().cloned()
     }
 
     /// Of a certificate that several gateways have seen, the latest counts.
@@ -107,6 +118,43 @@ impl SeenCertificates {
             *known = seen;
         }
     }
+}
+
+fn read_file(path: &Path) -> io::Result<(Metadata, Vec<u8>)> {
+    let file = private_file::open(path)?;
+    let found = file.metadata()?;
+    let mut bytes = Vec::new();
+    file.take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;
+    Ok((found, bytes))
+}
+
+/// Refuses a file that others than its owner can write, as the gateway that keeps it does: they could leave out the TPPs that would lose
+/// trust.
+fn judge_mode(path: &Path, found: &Metadata) -> Result<(), Refusal> {
+    let mode = found.mode() & 0o7777;
+    if mode & GROUP_AND_OTHERS_WRITE == 0 {
+        return Ok(());
+    }
+    let path = path.display();
+    Err(Refusal::new(format_args!(
+        "{path}: its mode {mode:04o} lets others than its owner say which certificates were seen, so it is not believed; take it from the gateway again, and chmod go-w it"
+    )))
+}
+
+/// The line about a file that is believed.
+fn file_line(
+    path: &Path,
+    found: &Metadata,
+    count: usize,
+    newest: Option<jiff::civil::Date>,
+) -> String {
+    let newest = newest.map(|day| format!(", the newest of {day}"));
+    format!(
+        "believed: {} of the user with uid {}: {count} certificates{}",
+        path.display(),
+        found.uid(),
+        newest.unwrap_or_default()
+    )
 }
 
 impl Seen {
@@ -146,6 +194,8 @@ pub struct Losses {
     lost: Vec<String>,
     /// One line for each that neither bundle calls qualified, though the new one has its CA, by TPP.
     unqualified: Vec<String>,
+    /// One line for each that is of no type that may sign, by TPP.
+    wrong_type: Vec<String>,
     /// The TPPs of all that were judged.
     tpps: BTreeSet<String>,
     judged: usize,
@@ -180,6 +230,11 @@ impl Losses {
                     losses.unqualified.push(line);
                     continue;
                 }
+                Outcome::WrongType(why) => {
+                    let line = format!("{}: {why}", lost_line(seen, None));
+                    losses.wrong_type.push(line);
+                    continue;
+                }
                 Outcome::Trusted => &mut losses.trusted,
                 Outcome::NotValid => &mut losses.not_valid,
                 Outcome::Neither => &mut losses.neither,
@@ -188,6 +243,7 @@ impl Losses {
         }
         losses.lost.sort();
         losses.unqualified.sort();
+        losses.wrong_type.sort();
         losses
     }
 
@@ -206,9 +262,17 @@ impl Losses {
             self.judged,
             self.lost.len(),
             self.trusted,
-            self.neither.saturating_add(self.unqualified.len()),
+            self.neither
+                .saturating_add(self.unqualified.len())
+                .saturating_add(self.wrong_type.len()),
             self.not_valid
         ));
+        if !self.wrong_type.is_empty() {
+            let text =
+                "refused by both bundles, since their type may not sign (--certificate-types):";
+            lines.push(text.to_owned());
+            lines.extend(self.wrong_type.iter().map(|line| format!("  {line}")));
+        }
         if !self.unqualified.is_empty() {
             let text = "refused by both bundles, unless an anchor of your own (trust.anchors) has the CA itself:";
             lines.push(text.to_owned());
@@ -237,6 +301,8 @@ enum Outcome<'b> {
     NotValid,
     /// Its CA is listed in the new bundle, and vouches for it in neither, for this reason.
     Unqualified(&'static str),
+    /// It is of no type that may sign, for this reason.
+    WrongType(&'static str),
     Neither,
 }
 
@@ -256,8 +322,12 @@ fn judge<'b>(
             Outcome::Lost(anchors.find(|entry| entry.sha256 == anchor))
         }
         (Standing::NotValid, _) | (_, Standing::NotValid) => Outcome::NotValid,
+        (_, Standing::WrongType(why)) => Outcome::WrongType(why),
         (_, Standing::Unqualified(why)) => Outcome::Unqualified(why),
-        (Standing::Untrusted | Standing::Unqualified(_), Standing::Untrusted) => Outcome::Neither,
+        (
+            Standing::Untrusted | Standing::Unqualified(_) | Standing::WrongType(_),
+            Standing::Untrusted,
+        ) => Outcome::Neither,
     }
 }
 

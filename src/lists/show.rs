@@ -3,10 +3,9 @@
 
 use crate::{
     bundle::{
-        BundleDocument, BundleTrust, CURRENT, DOCUMENT, ListEntry, Use, dated, describe, diff,
-        read, withdrawn,
+        BundleDocument, BundleTrust, CURRENT, DOCUMENT, GatewayConfig, ListEntry, Use, dated,
+        describe, diff, read, withdrawn,
     },
-    certificate::Certificate,
     fault::Refusal,
     losses::{Judge, Losses, SeenCertificates},
 };
@@ -118,22 +117,22 @@ impl Shown {
         lines
     }
 
-    /// The lines that say which TPPs would lose trust by this bundle, as of a time. The intermediates help to build chains.
+    /// The lines that say which TPPs would lose trust by this bundle, as of a time, and by which files.
     ///
     /// # Errors
     /// The anchors of a bundle cannot be read.
     pub fn losses(
         &self,
         seen: &SeenCertificates,
-        intermediates: &[Certificate],
+        config: GatewayConfig<'_>,
         now: Timestamp,
     ) -> Result<Vec<String>, Refusal> {
-        let trust = BundleTrust::read(&self.folder, &self.bundle, intermediates)?;
+        let trust = BundleTrust::read(&self.folder, &self.bundle, config)?;
         let after = Judge {
             bundle: &self.bundle,
             trust: &trust,
         };
-        let read = |of: &Earlier| BundleTrust::read(&of.folder, &of.bundle, intermediates);
+        let read = |of: &Earlier| BundleTrust::read(&of.folder, &of.bundle, config);
         let old = self.before.as_ref().map(read).transpose()?;
         let before = self.before.as_ref().zip(old.as_ref());
         let before = before.map(|(before, trust)| Judge {
@@ -141,6 +140,7 @@ impl Shown {
             trust,
         });
         let mut lines = vec![String::new()];
+        lines.extend(seen.files());
         lines.extend(Losses::find(seen, before, after, now).lines());
         Ok(lines)
     }

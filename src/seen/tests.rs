@@ -140,7 +140,8 @@ impl Signing {
         let key = PKey::private_key_from_pem(tpp.key_pem.as_bytes()).unwrap();
         let mut signer = Signer::new(MessageDigest::sha256(), &key).unwrap();
         let signature = signer.sign_oneshot_to_vec(b"message").unwrap();
-        let anchors = Anchors::new(vec![X509::from_der(root.der()).unwrap()], vec![]).unwrap();
+        let anchors =
+            Anchors::of_operator(vec![X509::from_der(root.der()).unwrap()], vec![]).unwrap();
         Self {
             trust: Trust::new(anchors),
             // With a certificate that helps nobody.

@@ -69,7 +69,7 @@ fn series_of_a_busy_gateway() {
     }
     let registers = Registers::new(RegisterSettings::default());
     let revocation = Revocation::new(RevocationSettings::default()).unwrap();
-    let trust = Trust::new(Anchors::new(Vec::new(), Vec::new()).unwrap());
+    let trust = Trust::new(Anchors::of_operator(Vec::new(), Vec::new()).unwrap());
     let now = Timestamp::from_unix(1_790_000_000);
     let rows = Rows {
         quotas: Some(1),

@@ -361,7 +361,8 @@ mod tests {
         let key = PKey::private_key_from_pem(tpp.key_pem.as_bytes()).unwrap();
         let mut signer = Signer::new(MessageDigest::sha256(), &key).unwrap();
         let signature = signer.sign_oneshot_to_vec(b"message").unwrap();
-        let anchors = Anchors::new(vec![X509::from_der(root.der()).unwrap()], vec![]).unwrap();
+        let anchors =
+            Anchors::of_operator(vec![X509::from_der(root.der()).unwrap()], vec![]).unwrap();
         (Trust::new(anchors), STANDARD.encode(&tpp.der), signature)
     }
 

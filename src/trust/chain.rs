@@ -5,31 +5,37 @@
 //! chain is cached, and each request judges the validity of every member.
 
 use super::{
-    CertificateFault, CertificateTypes, Grants, Validity,
-    path::{CertificationPath, failed, store_of, validity, validity_of, verify},
+    CertificateFault, CertificateTypes, Grants, ListedAnchors, Validity,
+    path::{CertificationPath, store_of, validity, validity_of, verify},
     search::Search,
 };
 use openssl::{
     error::ErrorStack,
-    x509::{X509, X509Ref, store::X509Store},
+    x509::{X509, X509Ref},
 };
 use portvakt_base::clock::Timestamp;
 use std::{
     cmp::Ordering,
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    collections::{HashMap, HashSet},
+    sync::Arc,
 };
 
 /// The trust anchors of an environment (CRT-9) and its configured intermediates.
+///
+/// Whoever makes them says whose they are: the operator's own, or those of trusted lists, which come with their services
+/// ([`ListedAnchors`]). No other way leads to them:
+///
+/// ```compile_fail,E0624
+/// use portvakt_trust::{Anchors, Grants};
+///
+/// let anchors = Anchors::with_grants(Vec::new(), Vec::new(), Grants::default());
+/// ```
 pub struct Anchors {
-    /// OpenSSL's store of all anchors.
-    store: X509Store,
-    anchors: Vec<X509>,
+    /// By the hash of their subjects. OpenSSL gets a store of those that a path may lead to: one of all takes longer than their square.
+    anchors: HashMap<u32, Vec<X509>>,
     intermediates: Vec<X509>,
     /// What trusted lists say of the anchors.
     grants: Grants,
-    /// The anchors that were valid at the last time asked for.
-    valid: Mutex<Option<Arc<ValidAnchors>>>,
     /// Anchors and intermediates that share a subject (DER) with another: usually certificates of one CA with different keys.
     namesakes: HashMap<Vec<u8>, Vec<X509>>,
 }
@@ -37,34 +43,61 @@ pub struct Anchors {
 impl std::fmt::Debug for Anchors {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Anchors")
-            .field("anchors", &self.anchors.len())
+            .field("anchors", &self.anchors.values().flatten().count())
             .field("intermediates", &self.intermediates.len())
             .finish()
     }
 }
 
 impl Anchors {
-    /// `anchors` are trusted; `intermediates` are not, and only help to build a path.
+    /// Anchors that the operator names: each vouches for every type of certificate, whatever a trusted list says. The anchors of trusted
+    /// lists are not such ([`Self::of_lists`]). `intermediates` are not trusted, and only help to build a path.
     ///
     /// # Errors
     /// A failure of OpenSSL.
-    pub fn new(anchors: Vec<X509>, intermediates: Vec<X509>) -> Result<Self, ErrorStack> {
-        let namesakes = namesakes(anchors.iter().chain(&intermediates))?;
-        let store = store_of(&anchors)?;
-        Ok(Self {
-            store,
-            anchors,
-            intermediates,
-            grants: Grants::default(),
-            valid: Mutex::new(None),
-            namesakes,
-        })
+    pub fn of_operator(anchors: Vec<X509>, intermediates: Vec<X509>) -> Result<Self, ErrorStack> {
+        Self::with_grants(anchors, intermediates, Grants::default())
     }
 
-    /// Sets what trusted lists say of the anchors (CRT-3).
-    pub fn with_grants(mut self, grants: Grants) -> Self {
-        self.grants = grants;
-        self
+    /// The anchors of trusted lists for these types, with all that the lists say (CRT-3), beside the operator's `own`: each once. An anchor
+    /// that the operator names too is the operator's.
+    ///
+    /// # Errors
+    /// A failure of OpenSSL.
+    pub fn of_lists(
+        listed: &ListedAnchors,
+        types: CertificateTypes,
+        own: Vec<X509>,
+        intermediates: Vec<X509>,
+    ) -> Result<Self, ErrorStack> {
+        let mut grants = listed.grants().clone();
+        for anchor in &own {
+            grants.forget(anchor)?;
+        }
+        let mut seen = HashSet::new();
+        let all = own.into_iter().chain(listed.of_types(types).cloned());
+        let all = all.filter(|one| one.to_der().is_ok_and(|der| seen.insert(der)));
+        Self::with_grants(all.collect(), intermediates, grants)
+    }
+
+    /// Anchors, and what trusted lists say of them.
+    pub(super) fn with_grants(
+        anchors: Vec<X509>,
+        intermediates: Vec<X509>,
+        grants: Grants,
+    ) -> Result<Self, ErrorStack> {
+        let namesakes = namesakes(anchors.iter().chain(&intermediates))?;
+        let mut by_subject: HashMap<_, Vec<_>> = HashMap::new();
+        for anchor in anchors {
+            let name = anchor.subject_name_hash();
+            by_subject.entry(name).or_default().push(anchor);
+        }
+        Ok(Self {
+            anchors: by_subject,
+            intermediates,
+            grants,
+            namesakes,
+        })
     }
 
     /// The certification paths of a CA's other keys. A certificate counts as the same CA's if it has the same subject, is valid now and
@@ -160,34 +193,43 @@ impl Anchors {
         let is_valid = |certificate: &&X509| is_valid(certificate, now);
         let valid: Vec<&X509> = all.iter().copied().filter(is_valid).collect();
         // OpenSSL follows the first issuer with a matching name, even to a dead end: so issuers that are not valid are left out.
-        let anchors = self.valid(now).map_err(failed)?;
-        let path = judged(verify(&anchors.store, &leaf, &valid)?, judge);
+        let named = self.named_by(&leaf, &all);
+        let anchors: Vec<&X509> = named.iter().copied().filter(is_valid).collect();
+        let path = judged(verify(&store_of(&anchors)?, &leaf, &valid)?, judge);
         if path.fault.is_none() {
             return Ok(path);
         }
         let accepts = |members: &[X509]| judge(members).is_ok();
-        let search = Search::new(&anchors.anchors, &valid, &accepts);
+        let search = Search::new(&anchors, &valid, &accepts);
         if let Some(other) = search.find(&leaf)? {
             return Ok(other);
         }
         // If all certificates are valid, a second search would find the same path. One that leads to an anchor is not looked for any more.
         let is_complete = matches!(path.fault, Some(CertificateFault::Unqualified(_)));
-        let are_all_valid = anchors.anchors.len() == self.anchors.len() && valid.len() == all.len();
+        let are_all_valid = anchors.len() == named.len() && valid.len() == all.len();
         if is_complete || are_all_valid {
             return Ok(path);
         }
-        Ok(judged(verify(&self.store, &leaf, &all)?, judge))
+        Ok(judged(verify(&store_of(&named)?, &leaf, &all)?, judge))
     }
 
-    /// The anchors that are valid at `now`. The store is rebuilt only when this set changes, because a trusted list has hundreds of anchors.
-    fn valid(&self, now: Timestamp) -> Result<Arc<ValidAnchors>, ErrorStack> {
-        let mut kept = self.valid.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(valid) = kept.as_ref().filter(|valid| valid.during.contains(now)) {
-            return Ok(Arc::clone(valid));
+    /// The anchors at which a path of these certificates can end: the one that is the end-entity certificate, the issuers by name, and theirs.
+    fn named_by(&self, leaf: &X509Ref, pool: &[&X509]) -> Vec<&X509> {
+        let mut names = vec![leaf.subject_name_hash(), leaf.issuer_name_hash()];
+        names.extend(
+            pool.iter()
+                .map(|certificate| certificate.issuer_name_hash()),
+        );
+        let (mut seen, mut named) = (HashSet::new(), Vec::new());
+        while let Some(name) = names.pop() {
+            if seen.insert(name) {
+                let found = self.anchors.get(&name).into_iter().flatten();
+                let found: Vec<_> = found.collect();
+                names.extend(found.iter().map(|anchor| anchor.issuer_name_hash()));
+                named.extend(found);
+            }
         }
-        let valid = Arc::new(ValidAnchors::at(&self.anchors, now)?);
-        *kept = Some(Arc::clone(&valid));
-        Ok(valid)
+        named
     }
 }
 
@@ -200,45 +242,6 @@ fn judged(
         path.fault = judge(&path.members).err();
     }
     path
-}
-
-/// The anchors that are valid during a period.
-struct ValidAnchors {
-    /// The period in which the set does not change.
-    during: Validity,
-    store: X509Store,
-    anchors: Vec<X509>,
-}
-
-impl ValidAnchors {
-    fn at(all: &[X509], now: Timestamp) -> Result<Self, ErrorStack> {
-        let mut during = Validity {
-            not_before: Timestamp::from_unix(0),
-            not_after: Timestamp::from_unix(u64::MAX),
-        };
-        for Validity {
-            not_before,
-            not_after,
-        } in all.iter().filter_map(|anchor| validity_of(anchor).ok())
-        {
-            let ended = Timestamp::from_unix(not_after.unix().saturating_add(1));
-            for change in [not_before, ended] {
-                if change <= now {
-                    during.not_before = during.not_before.max(change);
-                } else {
-                    let last = Timestamp::from_unix(change.unix().saturating_sub(1));
-                    during.not_after = during.not_after.min(last);
-                }
-            }
-        }
-        let valid = all.iter().filter(|anchor| is_valid(anchor, now));
-        let anchors: Vec<_> = valid.cloned().collect();
-        Ok(Self {
-            during,
-            store: store_of(&anchors)?,
-            anchors,
-        })
-    }
 }
 
 fn is_valid(certificate: &X509Ref, now: Timestamp) -> bool {

@@ -49,7 +49,7 @@ impl Grants {
     ///
     /// # Errors
     /// OpenSSL cannot read the anchor's key.
-    pub fn add(
+    pub(super) fn add(
         &mut self,
         anchor: &X509Ref,
         of: GrantedType,
@@ -68,7 +68,7 @@ impl Grants {
     ///
     /// # Errors
     /// OpenSSL cannot read the anchor's key.
-    pub fn forget(&mut self, anchor: &X509Ref) -> Result<(), ErrorStack> {
+    pub(super) fn forget(&mut self, anchor: &X509Ref) -> Result<(), ErrorStack> {
         self.0.remove(&key_of(anchor)?);
         Ok(())
     }

@@ -45,6 +45,8 @@ pub mod path;
 mod search;
 // What trusted lists say of issuers (CRT-3, CRT-13).
 mod grant;
+// The anchors of trusted lists, with what the lists say of them.
+mod listed;
 // Qualifications of services of trusted lists.
 pub mod qualification;
 
@@ -85,6 +87,7 @@ pub use chain::Anchors;
 pub use distinguished::NotDer;
 pub use fault::{CertificateFault, Member, PathFault};
 pub use grant::{GrantedType, Grants};
+pub use listed::{ListedAnchors, ListedService};
 pub use path::validity_of;
 pub use qc::CertificateTypes;
 pub use qwac::{ClientChain, Qwac};

@@ -36,8 +36,12 @@ impl CertificationPath {
     }
 }
 
-/// An OpenSSL store of anchors, with the parameters of chain verification.
-pub(super) fn store_of(anchors: &[X509]) -> Result<X509Store, ErrorStack> {
+/// An OpenSSL store of a few anchors, with the parameters of chain verification.
+pub(super) fn store_of(anchors: &[&X509]) -> Result<X509Store, CertificateFault> {
+    store(anchors).map_err(failed)
+}
+
+fn store(anchors: &[&X509]) -> Result<X509Store, ErrorStack> {
     let mut parameters = X509VerifyParam::new()?;
     // A trusted list names the CA that issues, not its root: an anchor need not be self-signed.
     parameters.set_flags(X509VerifyFlags::PARTIAL_CHAIN | X509VerifyFlags::NO_CHECK_TIME)?;
@@ -46,7 +50,7 @@ pub(super) fn store_of(anchors: &[X509]) -> Result<X509Store, ErrorStack> {
     let mut store = X509StoreBuilder::new()?;
     store.set_param(&parameters)?;
     for anchor in anchors {
-        store.add_cert(anchor.clone())?;
+        store.add_cert((*anchor).clone())?;
     }
     Ok(store.build())
 }

@@ -2,7 +2,7 @@
 
 use super::{
     CertificateFault,
-    path::{CertificationPath, failed, store_of, verify},
+    path::{CertificationPath, store_of, verify},
 };
 use openssl::{
     error::ErrorStack,
@@ -24,7 +24,7 @@ const MAX_MEMBERS: usize = 9;
 /// Tries issuers of the same name one by one, because OpenSSL follows only the first: a CA has several certificates, with several keys,
 /// and not all of them lead to an anchor. The cost is bounded, because the caller chooses the certificates.
 pub(super) struct Search<'a> {
-    anchors: &'a [X509],
+    anchors: &'a [&'a X509],
     pool: &'a [&'a X509],
     /// Whether a valid path is wanted.
     accepts: &'a dyn Fn(&[X509]) -> bool,
@@ -34,7 +34,7 @@ pub(super) struct Search<'a> {
 
 impl<'a> Search<'a> {
     pub(super) const fn new(
-        anchors: &'a [X509],
+        anchors: &'a [&'a X509],
         pool: &'a [&'a X509],
         accepts: &'a dyn Fn(&[X509]) -> bool,
     ) -> Self {
@@ -86,7 +86,7 @@ impl<'a> Search<'a> {
     /// The possible issuers of a certificate, by subject and key identifier, anchors first.
     fn issuers(&self, path: &[&'a X509], child: &X509) -> impl Iterator<Item = (&'a X509, bool)> {
         let (anchors, pool) = (self.anchors, self.pool);
-        let anchors = anchors.iter().map(|anchor| (anchor, true));
+        let anchors = anchors.iter().map(|anchor| (*anchor, true));
         let pool = pool.iter().map(|other| (*other, false));
         anchors
             .chain(pool)
@@ -115,7 +115,7 @@ impl<'a> Search<'a> {
             }
             let found = if is_anchor {
                 self.paths = self.paths.saturating_sub(1);
-                let store = store_of(std::slice::from_ref(issuer)).map_err(failed)?;
+                let store = store_of(&[issuer])?;
                 let verified = verify(&store, leaf, path.get(1..).unwrap_or_default())?;
                 let is_wanted = verified.fault.is_none() && (self.accepts)(&verified.members);
                 is_wanted.then_some(verified)
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(search.signatures, 0);
         // One of them is an anchor: it is found at once.
         let find = |accepts: &dyn Fn(&[X509]) -> bool| {
-            let search = Search::new(&pool[7..], &shown[..7], accepts);
+            let search = Search::new(&shown[7..], &shown[..7], accepts);
             search.find(&leaf).unwrap()
         };
         assert_eq!(find(&|_| true).unwrap().members.len(), 2);

@@ -313,7 +313,7 @@ static WORLD: LazyLock<Snapshot> = LazyLock::new(|| {
     Snapshot::new(
         Policy::new(Environment::Sandbox),
         Catalogue::new(Environment::Sandbox, builtin()).unwrap(),
-        Trust::new(Anchors::new(Vec::new(), Vec::new()).unwrap()),
+        Trust::new(Anchors::of_operator(Vec::new(), Vec::new()).unwrap()),
     )
 });
 

@@ -133,7 +133,7 @@ impl Suite {
 
     /// The suite's root as the anchor, and every CA of the suite as an intermediate.
     pub(crate) fn anchors(&self) -> Anchors {
-        Anchors::new(vec![self.anchor.clone()], self.authorities.clone()).unwrap()
+        Anchors::of_operator(vec![self.anchor.clone()], self.authorities.clone()).unwrap()
     }
 }
 

@@ -4,9 +4,15 @@
 //! Invariants: the schema is closed, so that a bundle with a meaning that this gateway does not know is refused; time and memory are
 //! bounded.
 
-use crate::{clock::Timestamp, trust::qualification::Qualification};
+use crate::{
+    clock::Timestamp,
+    trust::{
+        ListedService,
+        qualification::{MAX_DEPTH, Qualification},
+    },
+};
 use serde::{Deserialize, Deserializer, de::Error as _, de::IgnoredAny};
-use serde_saphyr::Error;
+use serde_saphyr::{Error, budget::BudgetBreach};
 use std::collections::BTreeMap;
 
 /// The name of the file.
@@ -20,6 +26,9 @@ const MAX_ANCHORS: usize = 10_000;
 
 /// The most values of a document. That of Spain's list of 2026, one of the longest, has 1 767 lines.
 const MAX_NODES: usize = 1_000_000;
+
+/// The deepest nesting of mappings and lists. Criteria of a qualification, as deep as an import writes them, need 25.
+const MAX_NESTING: usize = 64;
 
 /// What a bundle holds.
 #[derive(Debug)]
@@ -147,6 +156,17 @@ struct Service {
     qualifications: Vec<Qualification>,
 }
 
+impl GrantedService {
+    /// What matters for the anchor that identifies it.
+    pub(super) fn listed(&self) -> ListedService<'_> {
+        ListedService {
+            seals: self.seals,
+            websites: self.websites,
+            qualifications: &self.qualifications,
+        }
+    }
+}
+
 impl From<Service> for GrantedService {
     fn from(written: Service) -> Self {
         Self {
@@ -249,11 +269,20 @@ impl BundleDocument {
 
 fn parse<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, String> {
     let options = serde_saphyr::options! {
-        budget: serde_saphyr::budget! { max_nodes: MAX_NODES, max_events: 2 * MAX_NODES },
+        budget: serde_saphyr::budget! {
+            max_nodes: MAX_NODES,
+            max_events: 2 * MAX_NODES,
+            max_depth: MAX_NESTING,
+        },
         with_snippet: false,
     };
     let parsed = serde_saphyr::from_str_with_options(text, options);
-    parsed.map_err(|error| match error.without_snippet() {
+    parsed.map_err(|error| describe(error.without_snippet()))
+}
+
+/// What is wrong: the parser's own words only behind ours, and none for a limit, which they do not name.
+fn describe(error: &Error) -> String {
+    match error {
         Error::DuplicateMappingKey { key, location } => {
             let line = location.line();
             match key {
@@ -261,6 +290,22 @@ fn parse<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, String> {
                 None => format!("line {line}: a key stands twice in one mapping"),
             }
         }
-        other => other.to_string(),
-    })
+        Error::Budget { breach, location } => {
+            format!("line {}: {}", location.line(), describe_limit(breach))
+        }
+        other => format!("it does not say what a bundle's document says: {other}"),
+    }
+}
+
+/// Which limit of a document is passed, and what keeps within it.
+fn describe_limit(breach: &BudgetBreach) -> String {
+    match breach {
+        BudgetBreach::Depth { .. } => format!(
+            "mappings and lists are nested more than {MAX_NESTING} deep, the most that is read; an import writes at most {MAX_DEPTH} levels of criteria"
+        ),
+        BudgetBreach::Nodes { .. } | BudgetBreach::Events { .. } => format!(
+            "the document has more than {MAX_NODES} values, the most that is read; import fewer lists (--leave-out)"
+        ),
+        _ => "the document has more aliases, anchors of YAML or text than is read; an import writes no aliases".to_owned(),
+    }
 }

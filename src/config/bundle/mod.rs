@@ -14,6 +14,7 @@ mod place;
 
 use super::{
     named_file::NamedFile,
+    pem,
     value::Value,
     warning::{Condition, NEVER, Period},
 };
@@ -21,7 +22,7 @@ use crate::{
     clock::Timestamp,
     expiring::{Expiring, Level},
     hex,
-    trust::{CertificateTypes, GrantedType, Grants, Validity},
+    trust::{GrantedType, Grants, ListedAnchors, Validity},
     way::OwnUsers,
 };
 use document::{BundleDocument, DOCUMENT};
@@ -35,7 +36,6 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use x509_parser::prelude::{FromDer, X509Certificate};
 
 pub use document::{GrantedService, GrantedServices, NextUpdate};
 
@@ -75,18 +75,8 @@ pub struct TrustBundle {
 /// A bundle with its anchors.
 pub(super) struct ReadBundle {
     pub(super) bundle: TrustBundle,
-    /// The anchors of QSealCs.
-    pub(super) seals: Vec<X509>,
-    /// The anchors of QWACs.
-    pub(super) websites: Vec<X509>,
-}
-
-impl ReadBundle {
-    /// The anchors of certificates of these types.
-    pub(super) fn anchors(&self, types: CertificateTypes) -> impl Iterator<Item = &X509> {
-        let seals = self.seals.iter().filter(move |_| types.eseal);
-        seals.chain(self.websites.iter().filter(move |_| types.web))
-    }
+    /// The anchors of QSealCs and of QWACs, with what the lists say of them.
+    pub(super) listed: ListedAnchors,
 }
 
 /// Reads the bundle that a key names; `None` only after a fault.
@@ -122,14 +112,14 @@ pub(super) fn read(value: &Value<'_>, base: &Path) -> Option<ReadBundle> {
             "the bundle was imported as of {as_of} (--at): services that were withdrawn since are trusted"
         ));
     }
-    let [seals, websites] = found;
-    let [in_seals, in_websites] = FOLDERS.map(|folder| path.join(folder));
-    let seals = without_leaves(value, &in_seals, seals);
-    let websites = without_leaves(value, &in_websites, websites);
-    let grants = match grants(&services, &seals, &websites) {
-        Ok(grants) => grants,
+    let listed = match listed(value, &path, found, &services) {
+        Ok(listed) => listed,
         Err(error) => {
-            value.fault(format!("an anchor has a key that cannot be read: {error}"));
+            value.fault(format!(
+                "{}: an anchor has a key that OpenSSL does not read ({}); leave its list out (portvakt-lists import --leave-out), or lead the link to an older bundle",
+                path.display(),
+                pem::reason(&error)
+            ));
             return None;
         }
     };
@@ -138,59 +128,41 @@ pub(super) fn read(value: &Value<'_>, base: &Path) -> Option<ReadBundle> {
         imported: made,
         next_update,
         services: Arc::new(services),
-        grants: Arc::new(grants),
+        grants: Arc::new(listed.grants().clone()),
     };
     warn_of_age(value, made);
     warn_of_next_update(value, &bundle);
-    Some(ReadBundle {
-        bundle,
-        seals,
-        websites,
-    })
+    Some(ReadBundle { bundle, listed })
 }
 
-/// What the lists say of the anchors for each use: an anchor has every qualification of its services for that use.
-fn grants(
+/// The anchors of both folders, each with its services. What is no CA's certificate is left out: nothing can be issued below it, and as an
+/// anchor it would admit its own holder (CRT-2).
+fn listed(
+    value: &Value<'_>,
+    path: &Path,
+    found: [Vec<X509>; 2],
     services: &GrantedServices,
-    seals: &[X509],
-    websites: &[X509],
-) -> Result<Grants, ErrorStack> {
-    let mut grants = Grants::default();
-    for (anchors, of) in [(seals, GrantedType::Eseal), (websites, GrantedType::Web)] {
-        for anchor in anchors {
-            let sha256 = hex::encode(&Sha256::digest(anchor.to_der()?));
+) -> Result<ListedAnchors, ErrorStack> {
+    let mut listed = ListedAnchors::default();
+    let types = [GrantedType::Eseal, GrantedType::Web];
+    for ((folder, of), found) in FOLDERS.into_iter().zip(types).zip(found) {
+        let all = found.len();
+        let mut leaves = 0_usize;
+        for certificate in found {
+            let sha256 = hex::encode(&Sha256::digest(certificate.to_der()?));
             let services = services.get(&sha256).into_iter().flatten();
-            let services = services.filter(|service| match of {
-                GrantedType::Eseal => service.seals,
-                GrantedType::Web => service.websites,
-            });
-            let qualifications = services.flat_map(|service| service.qualifications.clone());
-            grants.add(anchor, of, qualifications)?;
+            if !listed.add(certificate, of, services.map(GrantedService::listed))? {
+                leaves = leaves.saturating_add(1);
+            }
+        }
+        if leaves > 0 {
+            value.warn(format!(
+                "{leaves} of {all} certificates in {} are no CA's, and are left out: nothing is issued below them, and none may vouch for itself; there is nothing to do",
+                path.join(folder).display()
+            ));
         }
     }
-    Ok(grants)
-}
-
-/// Leaves out what is no CA's certificate: nothing can be issued below it, and as an anchor it would admit its own holder (CRT-2).
-fn without_leaves(value: &Value<'_>, folder: &Path, found: Vec<X509>) -> Vec<X509> {
-    let all = found.len();
-    let found: Vec<_> = found.into_iter().filter(|one| !is_leaf(one)).collect();
-    let count = all.saturating_sub(found.len());
-    if count > 0 {
-        value.warn(format!(
-            "{count} of {all} certificates in {} are no CA's, and are left out: nothing is issued below them, and none may vouch for itself; there is nothing to do",
-            folder.display()
-        ));
-    }
-    found
-}
-
-/// Whether it is an end-entity certificate, by the measure that a TPP's own is judged by (CRT-10). One that cannot be read so may be a CA's, and
-/// is none that a TPP could present.
-fn is_leaf(certificate: &X509) -> bool {
-    certificate.to_der().is_ok_and(|der| {
-        X509Certificate::from_der(&der).is_ok_and(|(_, certificate)| !certificate.is_ca())
-    })
+    Ok(listed)
 }
 
 /// Warns of a bundle that nobody has replaced for days, as the alert PortvaktBundleOld does.

@@ -162,6 +162,13 @@ fn what_no_document_says() {
         let fault = BundleDocument::read(&WHOLE.replacen(from, to, 1)).unwrap_err();
         assert!(fault.contains(expected), "{from}: {fault}");
     }
+    let inner = "{assert: all, nested: [".repeat(30) + &"]}".repeat(30);
+    let deep = format!("        assert: all\n        nested: [{inner}]");
+    let fault = BundleDocument::read(&WHOLE.replacen("        assert: all", &deep, 1));
+    assert_eq!(
+        fault.unwrap_err(),
+        "line 62: mappings and lists are nested more than 64 deep, the most that is read; an import writes at most 8 levels of criteria"
+    );
     for text in [
         "",
         "-",

@@ -11,6 +11,7 @@ use portvakt_base::{
     way::{GROUP_AND_OTHERS_WRITE, OpenFolder, OwnUsers, Way},
 };
 use rustix::fs::{FlockOperation, flock, syncfs};
+use serde_saphyr::Error;
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
     io::{self, ErrorKind, Read as _, Write as _},
@@ -29,6 +30,10 @@ const UNFINISHED: &str = ".unfinished";
 
 /// The longest `bundle.yaml`, in bytes. That of Spain's list alone has 200 KiB.
 const MAX_DOCUMENT_BYTES: u64 = 64 * 1024 * 1024;
+
+/// The most values of a `bundle.yaml`, and their deepest nesting: as much as the gateway reads.
+const MAX_NODES: usize = 1_000_000;
+const MAX_NESTING: usize = 64;
 
 /// The folder of bundles, held by one import.
 #[derive(Debug)]
@@ -183,8 +188,12 @@ pub fn read(folder: &Path) -> Result<BundleDocument, Refusal> {
     private_file::open(&path)
         .and_then(|file| file.take(MAX_DOCUMENT_BYTES).read_to_string(&mut text))
         .map_err(|error| refuse(&path, error))?;
-    let document: BundleDocument = serde_saphyr::from_str(&text)
-        .map_err(|error| Refusal::new(format_args!("{}: {error}", path.display())))?;
+    let document = parse(&text).map_err(|why| {
+        let path = path.display();
+        Refusal::new(format_args!(
+            "{path}: {why}; only an import writes it: import again"
+        ))
+    })?;
     match document.format {
         FORMAT => Ok(document),
         other => Err(Refusal::new(format_args!(
@@ -192,6 +201,26 @@ pub fn read(folder: &Path) -> Result<BundleDocument, Refusal> {
             path.display()
         ))),
     }
+}
+
+fn parse(text: &str) -> Result<BundleDocument, String> {
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_nodes: MAX_NODES,
+            max_events: 2 * MAX_NODES,
+            max_depth: MAX_NESTING,
+        },
+        with_snippet: false,
+    };
+    let parsed = serde_saphyr::from_str_with_options(text, options);
+    parsed.map_err(|error| match error.without_snippet() {
+        // A limit, which the parser does not name.
+        Error::Budget { location, .. } => format!(
+            "line {}: it has more than {MAX_NODES} values, or mappings and lists nested more than {MAX_NESTING} deep, the most that is read",
+            location.line()
+        ),
+        other => format!("it does not say what a bundle's document says: {other}"),
+    })
 }
 
 /// Judges who may write in the folder, and in each on the way to it, links followed: the gateway refuses a bundle that others can change.
@@ -257,8 +286,12 @@ fn write_folder(path: &Path, bundle: &BundleDocument, anchors: &Anchors) -> Resu
             write_file(&file, text.as_bytes()).map_err(refuse)?;
         }
     }
-    let yaml = serde_yaml::to_string(bundle)
-        .map_err(|error| Refusal::new(format_args!("{}: {error}", path.display())))?;
+    let yaml = serde_yaml::to_string(bundle).map_err(|error| {
+        let path = path.display();
+        Refusal::new(format_args!(
+            "{path}: {DOCUMENT} cannot be written as YAML: {error}"
+        ))
+    })?;
     let text = format!("{HEADER}{yaml}");
     write_file(&path.join(DOCUMENT), text.as_bytes()).map_err(refuse)?;
     // One for all: hundreds of files, each synchronised alone, take seconds.

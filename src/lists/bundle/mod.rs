@@ -20,7 +20,7 @@ pub use document::{
     AnchorEntry, BundleDocument, Count, LeftOutEntry, ListEntry, ServiceEntry, Use,
 };
 pub use folder::{BundleFolder, CURRENT, DOCUMENT, dated, read};
-pub use trust::{BundleTrust, Standing};
+pub use trust::{BundleTrust, GatewayConfig, Standing};
 
 #[cfg(test)]
 mod tests;

@@ -297,8 +297,28 @@ fn another_format_is_refused() {
     let folder = BundleFolder::open(out.path()).unwrap();
     let fault = folder.current().unwrap_err().to_string();
     assert!(fault.contains("format 2"), "{fault}");
-    fs::write(&path, text.replacen("format: 1", "format: 1\nother: 1", 1)).unwrap();
-    assert!(folder.current().is_err());
+    let again = "; only an import writes it: import again";
+    let inner = "{assert: all, nested: [".repeat(30) + &"]}".repeat(30);
+    let deep =
+        format!("    qualifications: [{{qualifiers: [], criteria: {inner}}}]\n    provider:");
+    for (from, to, expected) in [
+        (
+            "format: 1",
+            "format: 1\nother: 1",
+            "bundle.yaml: it does not say what a bundle's document says: ",
+        ),
+        (
+            "    provider:",
+            deep.as_str(),
+            "nested more than 64 deep, the most that is read",
+        ),
+    ] {
+        assert!(text.contains(from), "{text}");
+        fs::write(&path, text.replacen(from, to, 1)).unwrap();
+        let fault = folder.current().unwrap_err().to_string();
+        assert!(fault.contains(expected), "{fault}");
+        assert!(fault.ends_with(again), "{fault}");
+    }
     fs::remove_file(&path).unwrap();
     assert!(
         folder.current().is_err(),

@@ -1,17 +1,17 @@
-//! The anchors of a bundle, by which the gateway would judge certificates of TPPs that sign: by the same code, where QSealCs and QWACs may
-//! sign (`trust.certificate_types`).
+//! The anchors of a bundle, by which the gateway would judge certificates of TPPs that sign: by the same code (`ListedAnchors`), and for the
+//! types of certificate that may sign by its configuration.
 //!
-//! Invariant: what is no CA's certificate is no anchor here, as in the gateway: it would admit its own holder (CRT-2).
+//! Deliberately not here: the anchors of the operator's own (`trust.anchors`), revocation and registers.
 
-use super::document::{AnchorEntry, BundleDocument, Use};
+use super::document::{AnchorEntry, BundleDocument, ServiceEntry, Use};
 use crate::{certificate::Certificate, fault::Refusal};
-use openssl::x509::X509;
+use openssl::{error::ErrorStack, x509::X509};
 use portvakt_base::{clock::Timestamp, hex, private_file};
 use portvakt_trust::{
-    Anchors, CertificateFault, CertificateTypes, GrantedType, Grants, judgement::is_no_ca,
+    Anchors, CertificateFault, CertificateTypes, GrantedType, ListedAnchors, ListedService,
+    judgement,
 };
 use std::{
-    collections::BTreeSet,
     io::Read as _,
     path::{Path, PathBuf},
 };
@@ -19,9 +19,21 @@ use std::{
 /// The longest file of an anchor, in bytes.
 const MAX_FILE_BYTES: u64 = 256 * 1024;
 
+/// What the configuration of the gateway says beside the bundle.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GatewayConfig<'c> {
+    /// `trust.intermediates`: they are not trusted, and only help to build chains.
+    pub intermediates: &'c [Certificate],
+    /// `trust.certificate_types`: the types of certificate that may sign.
+    pub types: CertificateTypes,
+}
+
 /// The anchors of a bundle.
 #[derive(Debug)]
-pub struct BundleTrust(Anchors);
+pub struct BundleTrust {
+    anchors: Anchors,
+    types: CertificateTypes,
+}
 
 /// What a bundle says of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,24 +44,28 @@ pub enum Standing {
     NotValid,
     /// It chains to an anchor whose services do not vouch for it, for this reason.
     Unqualified(&'static str),
+    /// It is of no type that may sign, for this reason, whatever the bundle has.
+    WrongType(&'static str),
     /// It chains to no anchor.
     Untrusted,
 }
 
 impl BundleTrust {
-    /// Reads the anchors of a bundle. The intermediates are not trusted, and only help to build chains.
+    /// Reads the anchors of a bundle.
     ///
     /// # Errors
     /// A file cannot be read, or is not the one of `bundle.yaml`.
     pub fn read(
         folder: &Path,
         bundle: &BundleDocument,
-        intermediates: &[Certificate],
+        config: GatewayConfig<'_>,
     ) -> Result<Self, Refusal> {
-        let intermediates: Result<Vec<_>, _> = intermediates.iter().map(of_openssl).collect();
-        let intermediates = intermediates?;
-        let (mut anchors, mut grants) = (Vec::new(), Grants::default());
-        let mut known = BTreeSet::new();
+        let intermediates = config.intermediates.iter().map(|one| {
+            let subject = one.subject();
+            of_openssl(one).map_err(|error| unreadable(&subject, &error))
+        });
+        let intermediates = intermediates.collect::<Result<Vec<_>, _>>()?;
+        let mut listed = ListedAnchors::default();
         for (of, granted) in [
             (Use::Seals, GrantedType::Eseal),
             (Use::Websites, GrantedType::Web),
@@ -61,23 +77,16 @@ impl BundleTrust {
                 .filter(|entry| entry.uses.contains(&of))
             {
                 let found = read_anchor(&folder, entry)?;
-                if is_leaf(&found) {
-                    continue;
-                }
-                let anchor = of_openssl(&found)?;
-                let services = entry.services.iter();
-                let services = services.filter(|service| service.uses.contains(&of));
-                let qualifications = services.flat_map(|service| service.qualifications.clone());
-                grants
-                    .add(&anchor, granted, qualifications)
-                    .map_err(Refusal::new)?;
-                if known.insert(found.sha256()) {
-                    anchors.push(anchor);
-                }
+                let services = entry.services.iter().map(listed_service);
+                of_openssl(&found)
+                    .and_then(|anchor| listed.add(anchor, granted, services))
+                    .map_err(|error| unreadable(&entry.file, &error))?;
             }
         }
-        let anchors = Anchors::new(anchors, intermediates).map_err(Refusal::new)?;
-        Ok(Self(anchors.with_grants(grants)))
+        let types = config.types;
+        let anchors = Anchors::of_lists(&listed, types, Vec::new(), intermediates);
+        let anchors = anchors.map_err(|error| unreadable("an anchor", &error))?;
+        Ok(Self { anchors, types })
     }
 
     /// What the anchors say of a certificate at a time. The pool is what its TPP sent with it.
@@ -87,8 +96,10 @@ impl BundleTrust {
         pool: &[Vec<u8>],
         now: Timestamp,
     ) -> Standing {
-        let types = CertificateTypes::default();
-        let path = self.0.path(certificate.der(), pool, types, now);
+        if let Some(why) = self.wrong_type(certificate) {
+            return Standing::WrongType(why);
+        }
+        let path = self.anchors.path(certificate.der(), pool, self.types, now);
         let path = match path {
             Ok(path) => path,
             Err(_) => return Standing::Untrusted,
@@ -107,6 +118,27 @@ impl BundleTrust {
         anchor.map_or(Standing::Untrusted, |anchor| {
             Standing::Trusted(hex::encode(&anchor.sha256()))
         })
+    }
+
+    /// Why a certificate may not sign by the types that it names. One that names none was seen by a gateway that tolerates that.
+    fn wrong_type(&self, certificate: &Certificate) -> Option<&'static str> {
+        let parsed = certificate.parse().ok()?;
+        let statements = judgement::statements(&parsed).ok()?;
+        if !statements.eseal && !statements.web {
+            return None;
+        }
+        match judgement::qc_type(&statements, self.types) {
+            Err(CertificateFault::WrongType(why)) => Some(why),
+            _ => None,
+        }
+    }
+}
+
+fn listed_service(service: &ServiceEntry) -> ListedService<'_> {
+    ListedService {
+        seals: service.uses.contains(&Use::Seals),
+        websites: service.uses.contains(&Use::Websites),
+        qualifications: &service.qualifications,
     }
 }
 
@@ -127,12 +159,16 @@ fn read_anchor(folder: &Path, anchor: &AnchorEntry) -> Result<Certificate, Refus
     }
 }
 
-/// Whether it is no CA's, by the measure of the gateway, which leaves such certificates out of a bundle.
-fn is_leaf(certificate: &Certificate) -> bool {
-    let parsed = certificate.parse();
-    parsed.is_ok_and(|parsed| is_no_ca(&parsed).is_ok())
+fn of_openssl(certificate: &Certificate) -> Result<X509, ErrorStack> {
+    X509::from_der(certificate.der())
 }
 
-fn of_openssl(certificate: &Certificate) -> Result<X509, Refusal> {
-    X509::from_der(certificate.der()).map_err(Refusal::new)
+/// Names what OpenSSL does not read, with its innermost reason: the rest of the error has functions and lines of its source.
+fn unreadable(what: &str, error: &ErrorStack) -> Refusal {
+    let last = error.errors().last();
+    let reason = last.and_then(openssl::error::Error::reason);
+    Refusal::new(format_args!(
+        "{what}: OpenSSL does not read the certificate or its key ({}); the gateway does not either",
+        reason.unwrap_or("OpenSSL gives no reason")
+    ))
 }

@@ -1,9 +1,12 @@
 //! Who would lose trust: minted lists, bundles of them, and certificates below their CAs.
 
+// The options that say what the gateway is, and which files are believed.
+mod options;
+
 use super::SeenCertificates;
 use crate::{
     Certificate,
-    bundle::{BundleDocument, BundleFolder, CURRENT, dated},
+    bundle::{BundleDocument, BundleFolder, CURRENT, GatewayConfig, dated},
     for_tests::mint::{List, Scheme, Service, Signer},
     import::{Imported, Request, import, lists_in},
     show::Shown,
@@ -11,7 +14,13 @@ use crate::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use portvakt_base::{clock::Timestamp, hex};
 use portvakt_development_pki::{Ca, CaSpec, LeafSpec, QcType};
-use std::{collections::BTreeSet, fs, path::Path, path::PathBuf};
+use portvakt_trust::CertificateTypes;
+use std::{
+    collections::BTreeSet,
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+};
 
 /// 2026-07-01T00:00:00Z.
 const NOW: Timestamp = Timestamp::from_unix(1_782_864_000);
@@ -90,6 +99,10 @@ fn line(tpp: &str, day: &str, certificate: &Certificate, pool: &[&[u8]]) -> Stri
     format!("{line}\n")
 }
 
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
 struct Place {
     folder: tempfile::TempDir,
     bundles: PathBuf,
@@ -105,13 +118,23 @@ impl Place {
     fn seen(&self, name: &str, lines: &str) -> PathBuf {
         let path = self.folder.path().join(name);
         fs::write(&path, lines).unwrap();
+        set_mode(&path, 0o644);
         path
     }
 
     fn losses(&self, seen: &[PathBuf], intermediates: &[Certificate]) -> String {
+        let types = CertificateTypes::default();
+        let config = GatewayConfig {
+            intermediates,
+            types,
+        };
+        self.losses_by(seen, config)
+    }
+
+    fn losses_by(&self, seen: &[PathBuf], config: GatewayConfig<'_>) -> String {
         let seen = SeenCertificates::read(seen).unwrap();
         let shown = Shown::open(&self.bundles).unwrap();
-        shown.losses(&seen, intermediates, NOW).unwrap().join("\n")
+        shown.losses(&seen, config, NOW).unwrap().join("\n")
     }
 }
 
@@ -330,7 +353,8 @@ fn what_cannot_be_read_is_named() {
     let file = &shown.bundle.anchors[0].file;
     fs::write(shown.folder.join("seals").join(file), ca("Other").pem()).unwrap();
     let seen = SeenCertificates::default();
-    let fault = shown.losses(&seen, &[], NOW).unwrap_err().to_string();
+    let fault = shown.losses(&seen, GatewayConfig::default(), NOW);
+    let fault = fault.unwrap_err().to_string();
     assert!(
         fault.contains("is not the certificate that bundle.yaml lists"),
         "{fault}"

@@ -185,9 +185,24 @@ fn no_bundle_is_in_use() {
         "{errors}"
     );
     fs::write(place.path("none"), "").unwrap();
+    let mode = fs::Permissions::from_mode(0o600);
+    fs::set_permissions(place.path("none"), mode).unwrap();
     let (out, errors, status) = shown_by(&place.path("none"));
     assert_eq!(status, 0, "{errors}");
     assert!(out.contains("of 0 seen within 30 days:"), "{out}");
+    let (folder, none) = (place.path("out"), place.path("none"));
+    for (types, expected) in [("web", 0), ("eseal,web", 0), ("seal", 2)] {
+        let arguments = [
+            "show",
+            &folder,
+            "--seen",
+            &none,
+            "--certificate-types",
+            types,
+        ];
+        let (_, errors, status) = shown(&run(&arguments));
+        assert_eq!(status, expected, "{types}: {errors}");
+    }
 
     fs::remove_dir_all(bundle).unwrap();
     let (_, errors, status) = place.import("EU.xml", &["--at", "2019-10-01"]);

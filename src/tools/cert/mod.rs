@@ -164,7 +164,7 @@ fn judges(args: &CertArgs) -> Result<Judges, CertFault> {
     }
     let Some(folder) = &args.anchors else {
         return Ok(Judges {
-            trust: Trust::new(Anchors::new(Vec::new(), Vec::new())?),
+            trust: Trust::new(Anchors::of_operator(Vec::new(), Vec::new())?),
             anchors: None,
             configured: None,
         });
@@ -174,7 +174,7 @@ fn judges(args: &CertArgs) -> Result<Judges, CertFault> {
         (_, faults) => Err(CertFault::Folder(faults)),
     };
     let intermediates = args.intermediates.as_deref().map(read).transpose()?;
-    let anchors = Anchors::new(read(folder)?, intermediates.unwrap_or_default())?;
+    let anchors = Anchors::of_operator(read(folder)?, intermediates.unwrap_or_default())?;
     Ok(Judges {
         trust: Trust::new(anchors),
         anchors: Some(folder.display().to_string()),

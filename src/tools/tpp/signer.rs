@@ -103,7 +103,7 @@ impl Vouchers {
 }
 
 fn trust_in(anchors: Vec<X509>) -> Result<Trust, TppFault> {
-    let anchors = Anchors::new(anchors, Vec::new());
+    let anchors = Anchors::of_operator(anchors, Vec::new());
     anchors
         .map(Trust::new)
         .map_err(|fault| TppFault::NoCertificate(format!("OpenSSL does not take it: {fault}")))

@@ -4,7 +4,7 @@
 
 use super::*;
 use crate::{
-    Anchors, Trust,
+    Anchors, ListedAnchors, ListedService, Trust,
     qualification::{Assert, Criteria, KeyUsageBit},
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -13,6 +13,10 @@ use portvakt_development_pki as pki;
 
 const NOW: Timestamp = Timestamp::from_unix(1_767_225_600);
 const POLICY: &[u64] = &[1, 2, 3];
+const BOTH: CertificateTypes = CertificateTypes {
+    eseal: true,
+    web: true,
+};
 
 fn root() -> pki::Ca {
     pki::Ca::root(&pki::CaSpec::development_root()).unwrap()
@@ -75,6 +79,20 @@ fn qualified(qualifiers: &[&str], criteria: Criteria) -> Qualification {
     }
 }
 
+/// An anchor that identifies a service for each of these types and qualifications.
+fn listed(anchor: &X509, granted: &[(GrantedType, Vec<Qualification>)]) -> ListedAnchors {
+    let mut listed = ListedAnchors::default();
+    for (of, qualifications) in granted {
+        let service = ListedService {
+            seals: *of == GrantedType::Eseal,
+            websites: *of == GrantedType::Web,
+            qualifications,
+        };
+        assert!(listed.add(anchor.clone(), *of, [service]).unwrap());
+    }
+    listed
+}
+
 /// The outcome for a request that is signed by the certificate; the issuer has these grants.
 fn judged(
     root: &pki::Ca,
@@ -83,12 +101,11 @@ fn judged(
     types: CertificateTypes,
 ) -> Result<(), CertificateFault> {
     let anchor = x509(root.der());
-    let mut grants = Grants::default();
-    for (of, qualifications) in granted {
-        grants.add(&anchor, *of, qualifications.clone()).unwrap();
-    }
-    let anchors = Anchors::new(vec![anchor], Vec::new()).unwrap();
-    let trust = Trust::new(anchors.with_grants(grants)).with_types(types);
+    let anchors = match granted {
+        [] => Anchors::of_operator(vec![anchor], Vec::new()),
+        _ => Anchors::of_lists(&listed(&anchor, granted), BOTH, Vec::new(), Vec::new()),
+    };
+    let trust = Trust::new(anchors.unwrap()).with_types(types);
     let identified = trust.identify(STANDARD.encode(leaf).as_bytes(), None, NOW);
     identified.map(|_| ())
 }
@@ -283,8 +300,7 @@ fn a_chain_to_a_service_that_vouches_is_found() {
     let web = leaf(&by_sites, pki::QcType::Web);
     for pool in [[&by_seals, &by_sites], [&by_sites, &by_seals]] {
         let anchors = vec![of_seals.clone(), of_sites.clone()];
-        let anchors = Anchors::new(anchors, Vec::new()).unwrap();
-        let anchors = anchors.with_grants(grants.clone());
+        let anchors = Anchors::with_grants(anchors, Vec::new(), grants.clone()).unwrap();
         let pool = pool.map(|ca| ca.der().to_vec());
         for (leaf, end) in [(&seal, &of_seals), (&web, &of_sites)] {
             let path = anchors.path(leaf, &pool, types, NOW).unwrap();
@@ -326,9 +342,10 @@ fn the_nearest_issuer_that_is_listed() {
             }
         }
         // The root alone is the anchor.
-        let anchors = Anchors::new(vec![top.clone()], vec![below.clone()]).unwrap();
-        let anchors = anchors.with_grants(grants.clone());
-        let path = anchors
+        let anchors = |grants: &Grants| {
+            Anchors::with_grants(vec![top.clone()], vec![below.clone()], grants.clone()).unwrap()
+        };
+        let path = anchors(&grants)
             .path(&leaf, &[], CertificateTypes::default(), NOW)
             .unwrap();
         assert_eq!(path.fault.is_none(), passes, "{is_top} {is_below}");
@@ -336,10 +353,7 @@ fn the_nearest_issuer_that_is_listed() {
         // The operator's own word needs no list.
         grants.forget(&top).unwrap();
         grants.forget(&below).unwrap();
-        let anchors = Anchors::new(vec![top.clone()], vec![below.clone()]).unwrap();
-        let path = anchors
-            .with_grants(grants)
-            .path(&leaf, &[], CertificateTypes::default(), NOW);
+        let path = anchors(&grants).path(&leaf, &[], CertificateTypes::default(), NOW);
         assert_eq!(path.unwrap().fault, None);
     }
 }

@@ -89,7 +89,7 @@ fn lists_are_judged_as_nist_says() {
             None => authorities.push(certificate),
         }
     }
-    let anchors = Anchors::new(root.into_iter().collect(), authorities).unwrap();
+    let anchors = Anchors::of_operator(root.into_iter().collect(), authorities).unwrap();
     let lists = files(&folder.join("crls"));
     let revocation = Revocation::new(RevocationSettings {
         lists: lists.into_iter().map(|(_, list)| list).collect(),

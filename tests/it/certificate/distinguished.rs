@@ -154,7 +154,7 @@ fn judge(trust: &Trust, der: &[u8]) -> Result<(), CertificateFault> {
 }
 
 fn trust() -> Trust {
-    Trust::new(Anchors::new(Vec::new(), Vec::new()).unwrap())
+    Trust::new(Anchors::of_operator(Vec::new(), Vec::new()).unwrap())
 }
 
 //= CRT-1 refused
