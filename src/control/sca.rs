@@ -52,13 +52,14 @@ pub(super) async fn read(call: Call<'_>, members: &mut Members) -> Result<Value,
     } = live.opened;
     call.context.telemetry.sca_read(id);
     let corporate = pending.corporate.map(|id| id.to_show().hyphenated());
+    let context = chosen_context(&pending).map(PsuContext::as_str);
     Ok(json!({
         "tpp": pending.tpp.as_str(),
         "tpp_name": Some(pending.tpp_name).filter(|name| !name.is_empty()),
         "operation": pending.operation,
         "resource": pending.resource,
         "asks_consent": pending.asks_consent,
-        "context": chosen_context(&pending).map(PsuContext::as_str),
+        "context": context,
         "psu_corporate_id": corporate,
         "psu_known": pending.psu.is_some(),
         "redirect_preferred": pending.preferred,
