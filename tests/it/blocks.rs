@@ -207,7 +207,10 @@ fn token(answer: &Answer) -> String {
 //= CTL-2 refused
 #[test]
 fn links_and_bodies_under_way_end_with_a_block() {
-    let gate = Gate::builder().strangers().start();
+    let gate = Gate::builder()
+        .listener("min_body_rate: off\n  body_timeout: 60s")
+        .strangers()
+        .start();
     let link = token(&needs_sca(&gate, &accounts()));
     gate.introduce(json!({ "tpp": TPP, "psu_id": OTHER }));
     let sealed = gate.seal(&Call::payment().with("PSU-ID", OTHER));

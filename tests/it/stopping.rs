@@ -126,6 +126,14 @@ fn sigterm_lets_requests_under_way_finish() {
         let slow = &slow_body;
         answers.push(scope.spawn(move || exchange_as(gate, slow, manner)));
         latch.arrived(many.len());
+        // Those, and the two of which a part of the body has not come.
+        let heads = (many.len() + 2) as f64;
+        gate.eventually_metric_is(
+            "portvakt_requests_in_flight",
+            &[],
+            "has every head",
+            |count| count >= heads,
+        );
         let stopping = Stopping::begin(program);
 
         heard.send(&bytes[100..]).unwrap();

@@ -162,7 +162,10 @@ fn who_sends_most() {
 
 #[test]
 fn the_connections_by_their_state() {
-    let gate = Gate::start();
+    let gate = Gate::builder()
+        .listener("handshake_timeout: 60s\n  head_timeout: 60s")
+        .upstream("read_timeout: 300s")
+        .start();
     let seen = |of: [u64; 4]| {
         eventually(
             &format!("{of:?}: handshakes, idle, head, under way"),

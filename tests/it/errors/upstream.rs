@@ -110,7 +110,7 @@ fn an_upstream_that_answers_nothing_or_nonsense() {
 //= ERR-4 refused
 #[test]
 fn an_upstream_that_is_too_slow() {
-    let gate = Gate::builder().upstream("read_timeout: 300ms").start();
+    let gate = Gate::builder().upstream("read_timeout: 1s").start();
     accepted(&gate, &Call::accounts());
     gate.upstream().reply(Reply::Silence);
     for (call, reason) in [

@@ -310,6 +310,7 @@ fn a_hundred_megabytes_are_not_held() {
     const BODY: usize = 100_000_000;
     let gate = Gate::builder()
         .strangers()
+        .listener("write_timeout: 300s\n  answer_timeout: 600s")
         .upstream("max_answer_size: 128MiB")
         .for_program();
     let mut command = gate.program();

@@ -15,9 +15,10 @@ fn list(allow: &str, block: &str) -> String {
     format!("allow:\n{OTHER_TPP}{allow}block:\n- {{tpp: PSDNO-FSA-999999}}\n{block}")
 }
 
-/// A gate that knows no PSU, with the bank's own list and a line of the configuration.
+/// A gate that knows no PSU, with the bank's own list and a line of the configuration. A body may stay under way while the list changes.
 fn gate(line: &str) -> Gate {
     Gate::builder()
+        .listener("min_body_rate: off\n  body_timeout: 60s")
         .strangers()
         .with_a_file()
         .file("tpps.yaml", list(BOTH, ""))

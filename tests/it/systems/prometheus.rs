@@ -30,8 +30,8 @@ use std::{
 };
 use variables::Variables;
 
-/// A fault shows within this time.
-const WITHIN: Duration = Duration::from_secs(15);
+/// The limit of the wait until a fault shows.
+const WITHIN: Duration = Duration::from_secs(60);
 
 /// For this time after a fault has shown, other pages would show.
 const AFTERWARDS: Duration = Duration::from_secs(2);

@@ -161,12 +161,15 @@ fn availability_is_counted_from_the_first_failure_on() {
 
 #[test]
 fn requests_under_way() {
-    let gate = Gate::builder().upstream("read_timeout: 2s").start();
-    gate.upstream().reply(Reply::Silence);
+    let gate = Gate::builder().upstream("read_timeout: 300s").start();
+    let (held, latch) = Reply::json(200, "{}").held();
+    gate.upstream().reply(held);
     std::thread::scope(|scope| {
-        scope.spawn(|| assert_eq!(gate.send(&plain(), Protocol::Http1).status, 504));
+        scope.spawn(|| assert_eq!(gate.send(&plain(), Protocol::Http1).status, 200));
+        latch.arrived(1);
         is(&gate, "portvakt_requests_in_flight", &[], 1.0);
         is(&gate, "portvakt_upstream_in_flight", &[], 1.0);
+        latch.release();
     });
     is(&gate, "portvakt_requests_in_flight", &[], 0.0);
     is(&gate, "portvakt_upstream_in_flight", &[], 0.0);

@@ -41,8 +41,9 @@ fn take(mut stream: TcpStream, pushes: &Sender<Vec<u8>>) {
         }
         let body = read.split_off(end + 4);
         read.clear();
-        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+        // A gateway that has the answer may end, and then the test looks for the last push.
         let _ = pushes.send(body);
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
     }
 }
 

@@ -147,8 +147,8 @@ fn requests_that_are_cancelled() {
 #[test]
 fn the_end_of_an_idle_connection() {
     let gate = Gate::builder().listener("keepalive: 1s").start();
-    let mut frames = Frames::open(&gate);
     let sealed = gate.seal(&Call::plain());
+    let mut frames = Frames::open(&gate);
     frames.send(1, WHOLE, 1, &head(&sealed)).unwrap();
     assert_eq!(frames.outcome(1).unwrap().status(), Some(200));
     let goaway = loop {
@@ -228,7 +228,9 @@ fn a_body_that_is_fast_enough() {
         is_in_time
     });
     // 6 KB in 2 s, of which the least rate takes a fraction, so that a pause of a busy machine does not matter; and one byte in 2.5 s.
-    let slow = Gate::builder().listener("min_body_rate: 64").start();
+    let slow = Gate::builder()
+        .listener("min_body_rate: 64\n  body_timeout: 60s")
+        .start();
     let off = Gate::builder()
         .listener("min_body_rate: off\n  body_timeout: 60s")
         .start();

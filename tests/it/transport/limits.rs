@@ -95,18 +95,19 @@ fn a_head_that_does_not_come_in_time() {
 #[test]
 fn a_first_byte_that_does_not_come_in_time() {
     let gate = hasty("first_byte");
-    let mut silent = Connection::open(&gate);
+    let mut silent = None;
     not_before("no byte", || {
-        let answer = silent.answer("GET").unwrap();
+        let connection = silent.insert(Connection::open(&gate));
+        let answer = connection.answer("GET").unwrap();
         check_error("no byte", &answer, 408, "BAD_REQUEST", "request-timeout");
     });
-    assert!(silent.rest().is_empty());
+    assert!(silent.unwrap().rest().is_empty());
     assert!(gate.upstream().saw_nothing());
     gate.eventually_metric("portvakt_cut_total", &["cause=\"slow_preface\""], 1.0);
     // The time of a head, and of a pause between two requests, is another one.
+    let requests = [(); 2].map(|()| render(&gate.seal(&Call::plain())));
     let mut connection = Connection::open(&gate);
-    for pause in [SHORT * 2, Duration::ZERO] {
-        let whole = render(&gate.seal(&Call::plain()));
+    for (pause, whole) in [SHORT * 2, Duration::ZERO].into_iter().zip(requests) {
         connection.send(&whole[..1]).unwrap();
         let_pass(pause);
         connection.send(&whole[1..]).unwrap();
@@ -405,7 +406,7 @@ fn an_answer_that_is_taken_slowly_and_in_time() {
 #[test]
 fn connections_from_one_address() {
     let gate = Gate::builder()
-        .listener("max_connections_per_address: 2")
+        .listener("max_connections_per_address: 2\n  first_byte_timeout: 60s")
         .start();
     let connector = Tls::default().connector(gate.world());
     let from = |last| Connection::from(Ipv4Addr::new(127, 0, 0, last), gate.address(), &connector);
@@ -457,7 +458,9 @@ fn connections_from_one_address() {
 //= ERR-4 refused
 #[test]
 fn silent_connections_count() {
-    let gate = Gate::builder().listener("max_connections: 3").start();
+    let gate = Gate::builder()
+        .listener("max_connections: 3\n  handshake_timeout: 60s")
+        .start();
     let silent: Vec<_> = (0..3)
         .map(|_| TcpStream::connect(gate.address()).unwrap())
         .collect();

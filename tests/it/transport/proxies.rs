@@ -157,7 +157,7 @@ fn a_proxy_that_only_connects() {
 #[test]
 fn connections_count_by_the_address_that_the_proxy_names() {
     let gate = behind(PROXY)
-        .listener("max_connections_per_address: 2")
+        .listener("max_connections_per_address: 2\n  first_byte_timeout: 60s")
         .start();
     let connector = connector(&gate);
     let open = |client: &str| {
@@ -179,7 +179,7 @@ fn connections_count_by_the_address_that_the_proxy_names() {
     gate.eventually_metric("portvakt_connections_turned_away_total", &[], 1.0);
     // Without the PROXY protocol, a trusted proxy has no such limit.
     let gate = behind("trusted_proxies: [127.0.0.1]")
-        .listener("max_connections_per_address: 1")
+        .listener("max_connections_per_address: 1\n  first_byte_timeout: 60s")
         .start();
     let open = |_| Connection::over(gate.address(), &connector).unwrap();
     for mut connection in (0..4).map(open).collect::<Vec<_>>() {

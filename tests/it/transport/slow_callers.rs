@@ -7,6 +7,9 @@ use crate::harness::{
 };
 use std::{collections::BTreeMap, io::Write, net::TcpStream, time::Duration};
 
+/// No write to a caller who takes nothing ends before the test does.
+const PATIENT: &str = "write_timeout: 300s";
+
 /// What an HTTP/2 caller takes of an answer without a WINDOW_UPDATE.
 const WINDOW: usize = 65_535;
 
@@ -87,7 +90,10 @@ fn take_after(frames: &mut Frames, mut taken: Vec<u8>) -> (Vec<u8>, bool) {
 //= HTTP-9 accepted
 #[test]
 fn the_core_does_not_wait_for_a_slow_caller() {
-    let gate = Gate::builder().upstream("max_in_flight_per_tpp: 1").start();
+    let gate = Gate::builder()
+        .listener(PATIENT)
+        .upstream("max_in_flight_per_tpp: 1")
+        .start();
     let big = body(MIB);
     gate.upstream().reply(Reply::json(200, &big));
     let mut frames = ask(&gate);
@@ -142,7 +148,7 @@ fn body_of(path: &str) -> String {
 //= HTTP-9 accepted
 #[test]
 fn answers_that_are_taken_in_turns() {
-    let gate = Gate::start();
+    let gate = Gate::builder().listener(PATIENT).start();
     gate.upstream().reply(Reply::play(answer_in_chunks));
     let mut frames = Frames::silent(&gate);
     frames.preface();
@@ -204,7 +210,7 @@ fn answers_that_are_taken_in_turns() {
 #[test]
 fn an_answer_in_chunks_of_one_byte() {
     const LENGTH: usize = 200_000;
-    let gate = Gate::start();
+    let gate = Gate::builder().listener(PATIENT).start();
     gate.upstream().reply(Reply::play(|_, stream| {
         let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
         let chunks: String = body(LENGTH).chars().map(|byte| format!("1\r\n{byte}\r\n")).collect();
@@ -226,7 +232,10 @@ fn an_answer_in_chunks_of_one_byte() {
 //= HTTP-9 accepted
 #[test]
 fn memory_that_is_free_again_is_used() {
-    let gate = Gate::builder().listener("read_ahead: 1MiB").start();
+    let gate = Gate::builder()
+        .listener(PATIENT)
+        .listener("read_ahead: 1MiB")
+        .start();
     let big = body(MIB + 3 * PART);
     gate.upstream().reply(Reply::json(200, &big));
     let first = ask(&gate);
@@ -246,7 +255,10 @@ fn memory_that_is_free_again_is_used() {
 //= HTTP-9 accepted
 #[test]
 fn the_rest_of_a_large_answer_waits_with_the_core() {
-    let gate = Gate::builder().upstream("max_answer_size: 64MiB").start();
+    let gate = Gate::builder()
+        .listener(PATIENT)
+        .upstream("max_answer_size: 64MiB")
+        .start();
     let big = body(40 * MIB);
     gate.upstream().reply(Reply::json(200, &big));
     let mut slow = Connection::open(&gate);
@@ -270,7 +282,7 @@ fn the_rest_of_a_large_answer_waits_with_the_core() {
 #[test]
 fn all_answers_share_the_memory() {
     for (listener, most) in [("read_ahead: 1MiB", MIB + 3 * PART), ("read_ahead: off", 0)] {
-        let gate = Gate::builder().listener(listener).start();
+        let gate = Gate::builder().listener(PATIENT).listener(listener).start();
         let big = body(MIB);
         gate.upstream().reply(Reply::json(200, &big));
         let mut asked: Vec<_> = (0..3).map(|_| ask(&gate)).collect();
@@ -297,7 +309,7 @@ fn all_answers_share_the_memory() {
 //= HTTP-9 refused
 #[test]
 fn what_is_read_ahead_ends_with_its_answer() {
-    let gate = Gate::builder().listener("write_timeout: 300s").start();
+    let gate = Gate::builder().listener(PATIENT).start();
     let big = body(MIB);
     let half = big[..MIB / 2].to_owned();
     gate.upstream().reply(Reply::play(move |_, stream| {
