@@ -109,8 +109,10 @@ if [ -n "$rebuild" ]; then
         [ -z "$maintainer" ] || export PORTVAKT_MAINTAINER="$maintainer"
         "$work/source/.ci/artefacts.sh" --counts "$counts" --out "$work/out" >&2
     ) || fail "the release cannot be built from the clone"
+    different=
     for file in $listed; do
-        [ "$file" = provenance.json ] || cmp "$file" "$work/out/$file" || fail "$file is not what the clone builds"
+        [ "$file" = provenance.json ] || cmp "$file" "$work/out/$file" || different="$different $file"
     done
+    [ -z "$different" ] || fail "not what the clone builds:$different"
 fi
 echo "verified: ${signed}"
