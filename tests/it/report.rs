@@ -1,5 +1,8 @@
 //! `portvakt report`: the quarterly figures of known traffic, from the access log of a gateway.
 
+// Files of the bank, and the status page.
+mod bank;
+
 use crate::harness::{Call, Connection, Gate, Protocol, Reply, eventually, render};
 use serde_json::Value;
 use std::{fs, path::Path, process::Command};

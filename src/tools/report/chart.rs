@@ -1,6 +1,11 @@
-//! The chart of a report: three panels of days.
+//! The chart of a report: panels of days.
 
-use super::day::Day;
+use super::{
+    beside::{Beside, Figures},
+    day::Day,
+    own::OwnDay,
+    sca::ScaDay,
+};
 use std::fmt::Write;
 
 const WIDTH: f64 = 960.0;
@@ -16,43 +21,16 @@ struct Series<'a> {
     points: Vec<Option<f64>>,
 }
 
+/// A panel: its title, and its lines.
+type Panel = (&'static str, Vec<Series<'static>>);
+
 /// Draws the days as SVG.
-pub(super) fn draw(days: &[Day]) -> String {
-    let of = |figure: &dyn Fn(&Day) -> Option<f64>| days.iter().map(figure).collect::<Vec<_>>();
-    let panels = [
-        (
-            "Availability, %",
-            vec![Series {
-                name: "availability",
-                colour: "#1b7f4b",
-                points: of(&|day| Some(day.availability())),
-            }],
-        ),
-        (
-            "Mean response time, ms",
-            vec![
-                Series {
-                    name: "AIS",
-                    colour: "#1f5fbf",
-                    points: of(&|day| day.ais.mean()),
-                },
-                Series {
-                    name: "PIS",
-                    colour: "#b35900",
-                    points: of(&|day| day.pis.mean()),
-                },
-            ],
-        ),
-        (
-            "Error rate, %",
-            vec![Series {
-                name: "errors",
-                colour: "#b3261e",
-                points: of(&|day| Some(day.error_rate())),
-            }],
-        ),
-    ];
-    let height = 3.0 * (PANEL + GAP) + 20.0;
+pub(super) fn draw(days: &[Day], beside: &Beside) -> String {
+    let mut panels = panels(days, beside.own.as_ref());
+    if let Some(sca) = &beside.sca {
+        panels.push(sca_panel(days, sca));
+    }
+    let height = number(panels.len()).mul_add(PANEL + GAP, 20.0);
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
          <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
@@ -79,6 +57,56 @@ pub(super) fn draw(days: &[Day]) -> String {
     }
     svg.push_str("</svg>\n");
     svg
+}
+
+/// The panels of the dedicated interface, with the own channel where its figures are known.
+fn panels(days: &[Day], own: Option<&Figures<OwnDay>>) -> Vec<Panel> {
+    let line = |name, colour, figure: &dyn Fn(&Day) -> Option<f64>| Series {
+        name,
+        colour,
+        points: days.iter().map(figure).collect(),
+    };
+    let own_line = |figure: fn(&OwnDay) -> Option<f64>| {
+        own.map(|own| {
+            line("own channel", "#6b2fa0", &|day| {
+                own.of(day.date).and_then(figure)
+            })
+        })
+    };
+    let mut availability = vec![line("availability", "#1b7f4b", &|day| {
+        Some(day.availability())
+    })];
+    availability.extend(own_line(|own| Some(own.availability)));
+    let mut means = vec![
+        line("AIS", "#1f5fbf", &|day| day.ais.mean()),
+        line("PIS", "#b35900", &|day| day.pis.mean()),
+    ];
+    means.extend(own_line(|own| own.mean));
+    let mut errors = vec![line("errors", "#b3261e", &|day| Some(day.error_rate()))];
+    errors.extend(own_line(|own| Some(own.error_rate())));
+    vec![
+        ("Availability, %", availability),
+        ("Mean response time, ms", means),
+        ("Error rate, %", errors),
+    ]
+}
+
+fn sca_panel(days: &[Day], sca: &Figures<ScaDay>) -> Panel {
+    let line = |name, colour, figure: fn(&ScaDay) -> Option<u64>| {
+        let count = |day: &Day| sca.of(day.date).and_then(figure).map(float);
+        let points = days.iter().map(count).collect();
+        Series {
+            name,
+            colour,
+            points,
+        }
+    };
+    let series = vec![
+        line("started", "#1f5fbf", |sca| sca.started),
+        line("completed", "#1b7f4b", |sca| sca.completed),
+        line("failed", "#b3261e", |sca| sca.failed),
+    ];
+    ("SCAs", series)
 }
 
 fn draw_panel(svg: &mut String, top: f64, title: &str, series: &[Series<'_>]) {
@@ -133,7 +161,7 @@ fn draw_panel(svg: &mut String, top: f64, title: &str, series: &[Series<'_>]) {
             svg,
             "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" stroke-linecap=\"round\"/>\n\
              <text x=\"{}\" y=\"{}\" text-anchor=\"end\" fill=\"{colour}\">{name}</text>",
-            number(index).mul_add(-60.0, WIDTH - 20.0),
+            number(index).mul_add(-90.0, WIDTH - 20.0),
             top - 10.0
         );
     }
@@ -145,5 +173,14 @@ fn draw_panel(svg: &mut String, top: f64, title: &str, series: &[Series<'_>]) {
     reason = "a number of days or lines"
 )]
 const fn number(count: usize) -> f64 {
+    count as f64
+}
+
+#[allow(
+    clippy::as_conversions,
+    clippy::cast_precision_loss,
+    reason = "a point of a chart needs no more than 53 bits"
+)]
+const fn float(count: u64) -> f64 {
     count as f64
 }

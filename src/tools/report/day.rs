@@ -88,12 +88,13 @@ impl Day {
     }
 }
 
+/// A part of a whole, in percent.
 #[allow(
     clippy::as_conversions,
     clippy::cast_precision_loss,
     reason = "a percentage needs no more than 53 bits"
 )]
-fn percent(part: u64, whole: u64) -> f64 {
+pub(super) fn percent(part: u64, whole: u64) -> f64 {
     part as f64 * 100.0 / whole as f64
 }
 

@@ -1,7 +1,12 @@
-//! The reason why there is no report.
+//! The reason why there is no report, and the faults of a file of figures.
 
+use crate::tools::input::InputFault;
 use jiff::civil::Date;
-use std::{io, path::PathBuf};
+use std::{
+    fmt::{self, Display},
+    io,
+    path::PathBuf,
+};
 
 /// The reason why there is no report.
 #[derive(Debug, thiserror::Error)]
@@ -9,6 +14,12 @@ pub enum ReportFault {
     /// A file cannot be read.
     #[error("{0}: {1}")]
     File(PathBuf, io::Error),
+    /// A file of figures cannot be read.
+    #[error(transparent)]
+    Input(#[from] InputFault),
+    /// A file of figures is wrong. The notes have its faults.
+    #[error("{0} is refused: correct the faults above, there is no report")]
+    Figures(PathBuf),
     /// No line counts.
     #[error("there is no line of an access log between these days")]
     Empty,
@@ -18,4 +29,35 @@ pub enum ReportFault {
     /// The report cannot be written.
     #[error("the report cannot be written: {0}")]
     Output(io::Error),
+    /// A file of the status page cannot be written.
+    #[error("{0} cannot be written: {1}")]
+    Page(PathBuf, io::Error),
+    /// A file that no status page has is in its place.
+    #[error(
+        "{0} was not written by `portvakt report --page`, so it stays as it is: name another folder, or move it away"
+    )]
+    Foreign(PathBuf),
+}
+
+/// A fault of a file of figures, and its place there.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct PlacedFault {
+    place: String,
+    text: String,
+}
+
+impl PlacedFault {
+    /// The text says what to change. It repeats nothing of the file, which may be another one with personal data.
+    pub(super) fn new(place: impl Into<String>, text: impl Into<String>) -> Self {
+        Self {
+            place: place.into(),
+            text: text.into(),
+        }
+    }
+}
+
+impl Display for PlacedFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.text)
+    }
 }

@@ -1,8 +1,9 @@
 //! `portvakt report`: the quarterly figures of a dedicated interface, by day, from access logs.
 //!
 //! The figures are those of Article 32(4) RTS and of the EBA guidelines on the contingency mechanism (EBA/GL/2018/07), guidelines 2 and
-//! 3: uptime and downtime, the mean response times of AIS and PIS, and the rate of errors that the bank has to answer for. Deliberately
-//! not here: times in which no gateway ran, of which no line tells.
+//! 3: uptime and downtime, the mean response times of AIS and PIS, and the rate of errors that the bank has to answer for. Files add those
+//! of the bank's own channel, and SCAs. Deliberately not here: times in which no gateway ran, of which no line tells; consents by TPP and
+//! the reasons of failed SCAs, which no metric has.
 
 // The sums of a day.
 mod day;
@@ -10,15 +11,25 @@ mod day;
 mod fault;
 // Downtime by five requests that are not replied to within 30 seconds.
 mod downtime;
-// The chart.
+
+// The own channel's figures, SCAs, and both beside the days.
+mod beside;
+mod own;
+mod sca;
+
+// The report: a table, a chart, or a page to publish and its two files.
 mod chart;
+mod html;
+mod page;
+mod status;
+mod table;
 
 pub use fault::ReportFault;
 
+use beside::Beside;
 use clap::{Args, ValueEnum};
-use day::{Day, Days};
+use day::Days;
 use jiff::civil::Date;
-use serde_json::{Value, json};
 use std::{
     fs::File,
     io::{self, BufRead, BufReader, Write},
@@ -40,6 +51,19 @@ pub struct ReportArgs {
     /// The form of the report.
     #[arg(long, value_enum, default_value_t = Form::Csv)]
     format: Form,
+    /// The figures of the bank's own channel by day, which stand beside those of the interface: CSV, as docs/operations.md describes it.
+    #[arg(long, value_name = "FILE")]
+    own_channel: Option<PathBuf>,
+    /// SCAs by day: a saved answer of Prometheus, as docs/operations.md describes it.
+    #[arg(long, value_name = "FILE", conflicts_with = "page")]
+    sca: Option<PathBuf>,
+    /// Instead of printing a report, write a status page to publish, index.html and status.json, to this folder; it is created if it is
+    /// missing. Files of another origin are never replaced.
+    #[arg(long, value_name = "DIR", conflicts_with = "format")]
+    page: Option<PathBuf>,
+    /// The bank's name, on the status page.
+    #[arg(long, value_name = "NAME", requires = "page")]
+    bank: Option<String>,
 }
 
 /// The forms of a report.
@@ -53,7 +77,8 @@ enum Form {
     Svg,
 }
 
-/// Reads the logs, and writes the report to `out`. Says on `notes` how many lines were no lines of an access log.
+/// Reads the logs, and writes the report to `out`, or the status page to its folder. Says on `notes` how many lines were no lines of an
+/// access log, which days a file of figures lacks, and what is wrong in one.
 ///
 /// # Errors
 /// The reason why there is no report.
@@ -62,9 +87,32 @@ pub fn run(
     out: &mut impl Write,
     notes: &mut impl Write,
 ) -> Result<(), ReportFault> {
+    // A wrong file or folder is known before the logs are read, which may take minutes.
+    let own = args.own_channel.as_deref();
+    let beside = Beside::read(own, args.sca.as_deref(), notes)?;
+    if let Some(folder) = &args.page {
+        page::check(folder)?;
+    }
+    let days = read_logs(&args.files, notes)?.rows(args.from, args.to)?;
+    beside.note_gaps(&days, notes);
+    if let Some(folder) = &args.page {
+        beside::note_quiet_days(&days, notes);
+        let (own, bank) = (beside.own.as_ref(), args.bank.as_deref());
+        let status = status::render(&days, own, bank);
+        return page::write(folder, &status, &html::render(&days, own, bank));
+    }
+    let text = match args.format {
+        Form::Csv => table::csv(&days, &beside),
+        Form::Json => table::objects(&days, &beside),
+        Form::Svg => chart::draw(&days, &beside),
+    };
+    out.write_all(text.as_bytes()).map_err(ReportFault::Output)
+}
+
+fn read_logs(files: &[PathBuf], notes: &mut impl Write) -> Result<Days, ReportFault> {
     let mut days = Days::default();
     let mut skipped = 0_u64;
-    for path in &args.files {
+    for path in files {
         let fault = |error| ReportFault::File(path.clone(), error);
         for line in open(path).map_err(fault)?.split(b'\n') {
             let line = line.map_err(fault)?;
@@ -76,13 +124,7 @@ pub fn run(
     if skipped > 0 {
         let _ = writeln!(notes, "{skipped} lines are no lines of an access log");
     }
-    let rows = days.rows(args.from, args.to)?;
-    let text = match args.format {
-        Form::Csv => csv(&rows),
-        Form::Json => format!("{:#}\n", Value::from_iter(rows.iter().map(object))),
-        Form::Svg => chart::draw(&rows),
-    };
-    out.write_all(text.as_bytes()).map_err(ReportFault::Output)
+    Ok(days)
 }
 
 fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
@@ -95,47 +137,13 @@ fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
     )))
 }
 
-const COLUMNS: &str = "date,availability_percent,downtime_seconds,requests,requests_ais,requests_pis,mean_ms_ais,mean_ms_pis,errors,error_rate_percent";
-
-fn csv(rows: &[Day]) -> String {
-    let mut text = format!("{COLUMNS}\n");
-    for day in rows {
-        let mean = |mean: Option<f64>| mean.map(|mean| format!("{mean:.1}")).unwrap_or_default();
-        text += &format!(
-            "{},{:.3},{},{},{},{},{},{},{},{:.4}\n",
-            day.date,
-            day.availability(),
-            day.downtime_seconds(),
-            day.requests,
-            day.ais.requests,
-            day.pis.requests,
-            mean(day.ais.mean()),
-            mean(day.pis.mean()),
-            day.errors,
-            day.error_rate(),
-        );
-    }
-    text
-}
-
-fn object(day: &Day) -> Value {
-    json!({
-        "date": day.date.to_string(),
-        "availability_percent": day.availability(),
-        "downtime_seconds": day.downtime_seconds(),
-        "requests": day.requests,
-        "requests_ais": day.ais.requests,
-        "requests_pis": day.pis.requests,
-        "mean_ms_ais": day.ais.mean(),
-        "mean_ms_pis": day.pis.mean(),
-        "errors": day.errors,
-        "error_rate_percent": day.error_rate(),
-    })
-}
+#[cfg(test)]
+mod beside_tests;
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{table::COLUMNS, *};
+    use serde_json::{Value, json};
 
     /// A line that ended at this second of 1 January 2026.
     fn line(second: u64, service: &str, status: u64, whole_ms: u64) -> String {
@@ -157,6 +165,10 @@ mod tests {
             from: None,
             to: None,
             format,
+            own_channel: None,
+            sca: None,
+            page: None,
+            bank: None,
         };
         let mut text = Vec::new();
         run(&args, &mut text, &mut io::sink()).unwrap();
