@@ -29,12 +29,21 @@ mod session;
 // Keys on a listener.
 mod publish;
 
+// The payment or basket that a request made, and the words that tell answers apart.
+mod created;
+mod marks;
+
+// Headers beside other claims.
+mod plant;
+
 // What is checked.
+mod amounts;
 mod answers;
 mod assertion;
 mod endurance;
 mod facts;
 mod forged;
+mod owner;
 mod replay;
 
 // The result.

@@ -4,6 +4,12 @@
 /// A core with a fault.
 mod core;
 
+/// Cores that take facts from headers, in many disguises.
+mod disguises;
+
+/// Amounts in bulks.
+mod amounts;
+
 use crate::{
     bank::Bank,
     harness::{Call, Gate, Protocol, Upstream, accepted, free_address, write_private},
@@ -58,14 +64,20 @@ fn key() -> (TempDir, PathBuf) {
 
 /// Each fault with the checks that must find it, and those that may, because the fault shows there too.
 fn found(cases: &[(&str, &[&str], &[&str])]) {
+    found_with(&[], cases);
+}
+
+/// The same by a probe with further arguments.
+fn found_with(arguments: &[&str], cases: &[(&str, &[&str], &[&str])]) {
     let (_folder, key) = key();
+    let arguments = [&["--json"][..], arguments].concat();
     for cases in cases.chunks(8) {
         thread::scope(|scope| {
             for (fault, must, may) in cases {
-                let key = &key;
+                let (key, arguments) = (&key, &arguments);
                 scope.spawn(move || {
                     let core = core::Faulty::start(fault, key);
-                    let (names, report) = to_mend(&probe(&core.url(), key, &["--json"]));
+                    let (names, report) = to_mend(&probe(&core.url(), key, arguments));
                     let names: BTreeSet<_> = names.iter().map(String::as_str).collect();
                     let must = must.iter().copied().collect::<BTreeSet<_>>();
                     let other: Vec<_> = names
@@ -150,7 +162,7 @@ fn it_finds_each_fault_of_the_assertion() {
         ),
         ("identity-header", &["identity-header"], &[]),
         ("repeated-get", &["repeated-get"], &[]),
-        ("facts", &["facts"], &[]),
+        ("facts", &["facts", "facts-of-change"], &[]),
         ("psu-header", &["psu-header"], &[]),
         ("invented-psu", &["invented"], &[]),
         ("invented-agreement", &["invented"], &[]),

@@ -1,15 +1,14 @@
 //! Does the core answer as the contract says? ("Answers of the core")
 //!
-//! Two more requests make the core answer with errors; then each answer of the whole probe is judged.
+//! A few more requests make the core answer with errors; then each answer of the whole probe is judged.
 
-use super::report::Check;
+use super::amounts;
+use super::report::{ANSWERS as AREA, Check, NAMED};
 use super::request::Example;
 use super::session::{Session, listed};
 use super::wire::Answer;
 use axum::http::Method;
 use uuid::Uuid;
-
-const AREA: &str = "answers";
 
 /// The most fields and bytes of a head, and the most informational answers before it (FWD-7).
 const MOST_FIELDS: usize = 100;
@@ -43,9 +42,6 @@ const KEPT: [&str; 21] = [
     "x-content-type-options",
     "content-length",
 ];
-
-/// The number of answers that a line of the report names.
-const NAMED: usize = 3;
 
 /// A property of every answer.
 struct Property {
@@ -115,6 +111,11 @@ const PROPERTIES: &[Property] = &[
         mend: "name in Connection only what is for the gateway: it removes every header that Connection names",
     },
     Property {
+        name: "amounts",
+        fault: |answer, _| amounts::fault(answer),
+        mend: "show each amount as a decimal in a string with the fraction digits of its currency (PAY-4), in parts of a bulk too",
+    },
+    Property {
         name: "own-address",
         fault: own_address,
         mend: "write links relative, or with the host that Forwarded names: TPPs see this one, or get none",
@@ -123,7 +124,7 @@ const PROPERTIES: &[Property] = &[
 
 /// All checks of answers; those of the other areas have been made before.
 pub(super) fn checks(session: &Session) -> Vec<Check> {
-    let mut checks = vec![unknown(session), faulty(session)];
+    let mut checks = vec![unknown(session), faulty(session), amounts::bulk(session)];
     let answers = session.answers.borrow();
     checks.extend(PROPERTIES.iter().map(|property| {
         let faults = answers.iter().filter_map(|(what, answer)| {

@@ -1,54 +1,160 @@
 //! Do the claims decide, or the headers beside them, which nothing protects?
 //!
-//! Each fact is sent with one value as its claim and another as its header. A core takes it from the header if it answers with
-//! success as it does where both have the header's value, and otherwise where both have the claim's. Where its answers do not
-//! depend on the fact, the check says so and passes.
+//! Each fact is sent with one value as its claim and another one as a header, in each disguise, and as a header without a claim. The core
+//! takes it from the header if it answers with success and with words that only the answers to the header's value have. Words that are
+//! new in each answer do not count. Where its answers do not depend on the fact, the check says so and passes.
 
-use super::report::{ASSERTION as AREA, Check};
+use super::marks::{Marks, View};
+use super::owner;
+use super::plant::{Disguise, Fact, PSU, ROLES, SCA, TPP, another_tpp};
+use super::report::{ASSERTION as AREA, Check, NAMED};
 use super::request::{Example, Request};
-use super::session::{Session, listed};
+use super::session::{Outcome, Session, listed};
 use axum::http::Method;
 use uuid::Uuid;
 
-/// The Gateway-Tpp-Id of nobody.
-const ANOTHER_TPP: &str = "PSDNO-FSA-999999";
-
-/// A fact with two values that a core should tell apart.
-struct Fact {
-    check: &'static str,
-    header: &'static str,
-    values: [String; 2],
-    mend: &'static str,
-}
+/// The number of answers that must show the header's value: one alone may do so by chance.
+const CONFIRMED: usize = 2;
 
 /// All checks of the origin of facts.
 pub(super) fn checks(session: &Session) -> Vec<Check> {
     let psu = session.gateway.psu.unwrap_or_else(Uuid::new_v4);
     let text = |values: [&str; 2]| values.map(str::to_owned);
-    let facts = [
-        Fact {
-            check: "psu-header",
-            header: "PSU-ID",
-            values: [psu, Uuid::new_v4()].map(|id| id.to_string()),
-            mend: "take the PSU from the claim psu_id, not from the header PSU-ID",
-        },
-        Fact {
-            check: "sca-header",
-            header: "Gateway-Sca",
-            values: text(["none", "session"]),
-            mend: "take the SCA from the claim gateway-sca, not from the header",
-        },
-        Fact {
-            check: "roles-header",
-            header: "Gateway-Tpp-Roles",
-            values: text(["PSP_PI", "PSP_PI,PSP_AI"]),
-            mend: "take the roles from the claim gateway-tpp-roles, not from the header",
-        },
-    ];
-    let mut checks = vec![tpp(session)];
-    checks.extend(facts.iter().map(|fact| from_claim(session, fact)));
-    checks.push(invented(session));
-    checks
+    vec![
+        from_claim(session, &TPP, &|| {
+            [session.gateway.tpp.clone(), another_tpp()]
+        }),
+        owner::check(session),
+        from_claim(session, &PSU, &|| {
+            [psu, Uuid::new_v4()].map(|id| id.to_string())
+        }),
+        from_claim(session, &SCA, &|| text(["none", "session"])),
+        from_claim(session, &ROLES, &|| text(["PSP_PI", "PSP_PI,PSP_AI"])),
+        invented(session),
+    ]
+}
+
+/// The check of a fact, by two values that a core should tell apart.
+fn from_claim(session: &Session, fact: &Fact, values: &dyn Fn() -> [String; 2]) -> Check {
+    let (mut depends, mut deceived) = (false, Vec::new());
+    let examples = [session.read.clone(), agreements(), session.write.clone()];
+    for example in &examples {
+        if let Some(compared) = Compared::new(session, fact, example, values()) {
+            depends = true;
+            deceived.extend(compared.deceived());
+        }
+    }
+    let passed = deceived.is_empty();
+    deceived.truncate(NAMED);
+    let found = match (depends, passed) {
+        (true, false) => listed(&deceived),
+        (true, true) => "the claim decides".to_owned(),
+        (false, _) => format!("no answer depends on {}", fact.header),
+    };
+    Check::new(AREA, fact.check, found, passed, fact.mend)
+}
+
+/// An operation, two values of a fact, and the answers to each of them as claim and header.
+struct Compared<'a> {
+    session: &'a Session,
+    fact: &'a Fact,
+    example: &'a Example,
+    values: [String; 2],
+    views: [View; 2],
+    /// Whether any of these answers is a success: only such an answer can show whose it is.
+    succeeds: bool,
+}
+
+impl<'a> Compared<'a> {
+    /// `None` where no answer is a success, or the answers do not depend on the fact.
+    fn new(
+        session: &'a Session,
+        fact: &'a Fact,
+        example: &'a Example,
+        values: [String; 2],
+    ) -> Option<Self> {
+        let mut compared = Self {
+            session,
+            fact,
+            example,
+            values,
+            views: Default::default(),
+            succeeds: false,
+        };
+        compared.sample();
+        let [first, second] = &compared.views;
+        if !compared.succeeds || first == second {
+            return None;
+        }
+        // Asked in turn: a change of the core between two answers is in the answers to both values.
+        compared.sample();
+        let [first, second] = &compared.views;
+        let differ = !first.marks(second).is_empty() || !second.marks(first).is_empty();
+        differ.then_some(compared)
+    }
+
+    /// Asks once with each value.
+    fn sample(&mut self) {
+        for (value, view) in self.values.iter().zip(&mut self.views) {
+            let request = self.fact.right(self.session, self.example, value);
+            let what = format!("{} {}", self.example.method, self.example.target);
+            let outcome = self.session.ask(&what, &request);
+            self.succeeds |= outcome.is_success();
+            view.add(&outcome);
+        }
+    }
+
+    /// An answer for each disguise in which the header decides.
+    fn deceived(&self) -> Vec<Outcome> {
+        let nobody = self.without();
+        let ([a, b], [of_a, of_b]) = (&self.values, &self.views);
+        let mut deceived = Vec::new();
+        let (a, b) = (a.as_str(), b.as_str());
+        for (values, of_claim, of_header) in [([a, b], of_a, of_b), ([b, a], of_b, of_a)] {
+            for disguise in self.fact.disguises() {
+                let beside = match disguise {
+                    Disguise::Unclaimed => &nobody,
+                    _ => of_claim,
+                };
+                let marks = of_header.marks(beside);
+                deceived.extend(self.decided(disguise, values, marks));
+            }
+        }
+        deceived
+    }
+
+    /// The answers to requests with neither claim nor header.
+    fn without(&self) -> View {
+        let mut view = View::default();
+        for _ in 0..CONFIRMED {
+            let request = self.fact.absent(self.session, self.example);
+            let what = format!("{} without {}", self.example.method, self.fact.header);
+            view.add(&self.session.ask(&what, &request));
+        }
+        view
+    }
+
+    /// The answer to a planted header, if this header decides: then each answer is a success with the same marks.
+    fn decided(&self, disguise: Disguise, values: [&str; 2], mut marks: Marks) -> Option<Outcome> {
+        let Example { method, target, .. } = self.example;
+        let mut last = None;
+        for _ in 0..CONFIRMED {
+            if marks.is_empty() {
+                return None;
+            }
+            let request = self
+                .fact
+                .planted(self.session, self.example, disguise, values);
+            let what = format!("{method} {target}, {} {disguise}", self.fact.header);
+            let outcome = self.session.ask(&what, &request);
+            if !outcome.is_success() {
+                return None;
+            }
+            marks = marks.within(&outcome);
+            last = Some(outcome);
+        }
+        last.filter(|_| !marks.is_empty())
+    }
 }
 
 /// SCA-19, SCA-22: whether the core confirms ids that nobody gave out. A core that is not learned from confirms nothing, and passes.
@@ -97,58 +203,4 @@ fn agreements() -> Example {
         target: "/v1/agreements".into(),
         body: Vec::new(),
     }
-}
-
-/// A request in which claim and header have these values.
-fn mixed(
-    session: &Session,
-    example: &Example,
-    header: &'static str,
-    [claimed, written]: [&str; 2],
-) -> Request {
-    let request = session.gateway.forwarded(example).with(header, claimed);
-    session.gateway.vouch(request).with(header, written)
-}
-
-fn tpp(session: &Session) -> Check {
-    let read = |what, values| {
-        let request = mixed(session, &session.read, "Gateway-Tpp-Id", values);
-        session.ask(what, &request)
-    };
-    let tpp = session.gateway.tpp.as_str();
-    let mixed = read("claim of one TPP, header of another", [tpp, ANOTHER_TPP]);
-    let other = read("the other TPP", [ANOTHER_TPP; 2]);
-    let own = read("the TPP", [tpp; 2]);
-    let deceived = mixed.shown() == other.shown() && own.shown() != other.shown();
-    let mend = "take the TPP and every other fact from the claims, not from the Gateway- headers";
-    Check::new(AREA, "facts", listed(&[mixed, other, own]), !deceived, mend)
-}
-
-fn from_claim(session: &Session, fact: &Fact) -> Check {
-    let agreements = agreements();
-    let [a, b] = [0, 1].map(|at| fact.values.get(at).map_or("", String::as_str));
-    let (mut depends, mut deceived) = (false, Vec::new());
-    for example in [&session.read, &agreements] {
-        let ask = |what: &str, values| {
-            let what = format!("{}, {what} {}", example.target, fact.header);
-            session.ask(&what, &mixed(session, example, fact.header, values))
-        };
-        let [first, second] = [ask("one", [a; 2]), ask("another", [b; 2])];
-        if first.shown() == second.shown() {
-            continue;
-        }
-        depends = true;
-        for (values, of_header) in [([a, b], &second), ([b, a], &first)] {
-            let outcome = ask("header beside another claim:", values);
-            if outcome.is_success() && outcome.shown() == of_header.shown() {
-                deceived.push(outcome);
-            }
-        }
-    }
-    let found = match (depends, deceived.is_empty()) {
-        (true, false) => listed(&deceived),
-        (true, true) => "the claim decides".to_owned(),
-        (false, _) => format!("no answer depends on {}", fact.header),
-    };
-    Check::new(AREA, fact.check, found, deceived.is_empty(), fact.mend)
 }

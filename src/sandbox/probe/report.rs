@@ -6,6 +6,12 @@ use std::fmt::Write;
 /// The group of the checks of the assertion.
 pub(super) const ASSERTION: &str = "assertion";
 
+/// The group of the checks of answers.
+pub(super) const ANSWERS: &str = "answers";
+
+/// The number of answers that a line of the report names.
+pub(super) const NAMED: usize = 3;
+
 /// A property of the core.
 #[derive(Clone, Debug)]
 pub(super) struct Check {

@@ -65,6 +65,26 @@ impl Request {
         self
     }
 
+    /// Without this header.
+    pub(super) fn without(mut self, name: &str) -> Self {
+        self.headers
+            .retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+        self
+    }
+
+    /// With a further header before all others but Host.
+    pub(super) fn with_before(mut self, name: &'static str, value: impl Into<Vec<u8>>) -> Self {
+        let first = self.headers.len().min(1);
+        self.headers.insert(first, (name, value.into()));
+        self
+    }
+
+    /// With a further header behind all others.
+    pub(super) fn with_behind(mut self, name: &'static str, value: impl Into<Vec<u8>>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+
     /// With another body, its length and its Digest.
     pub(super) fn with_body(mut self, body: Vec<u8>) -> Self {
         let digest = format!("SHA-256={}", BASE64_STANDARD.encode(Sha256::digest(&body)));

@@ -66,12 +66,6 @@ impl Outcome {
             .is_some_and(|status| (200..300).contains(&status))
     }
 
-    /// Status and body, where there is an answer.
-    pub(super) fn shown(&self) -> Option<(u16, &[u8])> {
-        let answer = self.answer.as_ref().ok()?;
-        Some((answer.status, answer.body.as_slice()))
-    }
-
     /// Whether the connection may be used again.
     pub(super) fn is_open(&self) -> bool {
         self.answer.as_ref().is_ok_and(|answer| answer.is_open)

@@ -1,7 +1,14 @@
 //! A core as docs/upstream-contract.md wants it, with one fault: this test's program, started anew as a process.
 //!
-//! It holds one contact address for each TPP, and shares no code with the probe.
+//! It holds one contact address for each TPP, and its payments. It shares no code with the probe.
 
+// The operations, and the bytes of an answer.
+mod answers;
+mod send;
+// Payments: who made them, and their amounts.
+mod payments;
+// Facts that come from headers, and answers in which little is equal.
+mod disguises;
 // The keys of a core that believes more than the gateway's.
 mod keys;
 
@@ -18,8 +25,6 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::{
     collections::BTreeMap,
-    fmt::Write as _,
-    io::Write,
     net::{TcpListener, TcpStream},
     path::Path,
     process::{Command, Stdio},
@@ -31,8 +36,6 @@ use std::{
 /// The environment variable with the core's fault, and that with the file of the gateway's key.
 const FAULT: &str = "PORTVAKT_FAULTY_CORE";
 const KEY: &str = "PORTVAKT_FAULTY_CORE_KEY";
-
-const CONTACT: &str = "/v1/tpp/contact";
 
 /// The patience of the core that reads each request once: far less than the pause of the probe. A request that is sent at once is there as
 /// a whole.
@@ -92,6 +95,7 @@ fn serve() {
         here: Mutex::default(),
         came: Condvar::new(),
         contacts: Mutex::default(),
+        payments: Mutex::default(),
     });
     for connection in listener.incoming() {
         let (core, connection) = (Arc::clone(&core), connection.unwrap());
@@ -123,6 +127,8 @@ struct Core {
     here: Mutex<BTreeMap<String, usize>>,
     came: Condvar,
     contacts: Mutex<BTreeMap<String, Value>>,
+    /// TPP and body of each payment, by its id.
+    payments: Mutex<BTreeMap<String, (String, Value)>>,
 }
 
 /// A request as it arrived.
@@ -139,6 +145,14 @@ impl Asked {
         let mut headers = self.headers.iter();
         let found = headers.find(|(known, _)| known.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.as_slice())
+    }
+
+    /// All headers of a name, in any spelling.
+    fn all(&self, name: &str) -> Vec<&(String, Vec<u8>)> {
+        let headers = self.headers.iter();
+        headers
+            .filter(|(known, _)| known.eq_ignore_ascii_case(name))
+            .collect()
     }
 
     fn text(&self, name: &str) -> String {
@@ -197,54 +211,6 @@ impl Core {
             asked.body = wire.exactly(length)?;
         }
         Ok(Some(asked))
-    }
-
-    fn answer(&self, asked: &Asked) -> (u16, String) {
-        let error = |status: u16, text: &str| (status, json!({"code": text}).to_string());
-        if self.has("largest-head") && asked.head_size > 8 * 1024 {
-            return error(431, "BAD_REQUEST");
-        }
-        if self.has("largest-body") && asked.body.len() > 32 * 1024 {
-            return error(413, "BAD_REQUEST");
-        }
-        let Some(claims) = self.verify(asked) else {
-            return error(403, "FORBIDDEN");
-        };
-        let fact = |fault: &str, claim: &str, header: &str| match self.has(fault) {
-            true => asked.text(header),
-            false => claims[claim].as_str().unwrap_or_default().to_owned(),
-        };
-        let tpp = fact("facts", "gateway-tpp-id", "gateway-tpp-id");
-        let path = asked.target.split('?').next().unwrap();
-        let mut contacts = self.contacts.lock().unwrap();
-        match (asked.method.as_str(), path) {
-            ("GET", CONTACT) => match contacts.get(&tpp) {
-                Some(contact) => (200, contact.to_string()),
-                None => error(404, "RESOURCE_UNKNOWN"),
-            },
-            ("PUT", CONTACT) => {
-                let body: Value = serde_json::from_slice(&asked.body).unwrap_or_default();
-                if !body["email"].is_string() {
-                    let status = match self.fault.as_str() {
-                        "no-failure" => 500,
-                        "accepts-any-body" => 200,
-                        _ => 400,
-                    };
-                    return error(status, "FORMAT_ERROR");
-                }
-                contacts.insert(tpp, body.clone());
-                (200, body.to_string())
-            }
-            ("GET", "/v1/agreements") => {
-                let psu = fact("psu-header", "psu_id", "psu-id");
-                let sca = fact("sca-header", "gateway-sca", "gateway-sca");
-                let roles = fact("roles-header", "gateway-tpp-roles", "gateway-tpp-roles");
-                (200, json!([psu, sca, roles]).to_string())
-            }
-            _ if self.has("status") => (600, "{}".to_owned()),
-            _ if self.has("knows-any-payment") => (200, "{}".to_owned()),
-            _ => error(404, "RESOURCE_UNKNOWN"),
-        }
     }
 
     /// The claims of an assertion for this request, without the check that is the core's fault.
@@ -353,48 +319,5 @@ impl Core {
             used.retain(|known, _| *known == id);
         }
         used.insert(id, Stopwatch::start()).is_none()
-    }
-
-    fn send(&self, stream: &mut TcpStream, status: u16, body: &str) -> std::io::Result<()> {
-        let is_error = status >= 400;
-        let (kind, body) = match self.fault.as_str() {
-            "html-errors" if is_error => ("text/html", "<h1>Error</h1>".to_owned()),
-            "text-errors" if is_error => ("application/json", "Error".to_owned()),
-            "own-address" => (
-                "application/json",
-                format!("{{\"href\": \"http://{}/v1\"}}", self.authority),
-            ),
-            _ => ("application/json", body.to_owned()),
-        };
-        let mut head = String::new();
-        if self.has("informational") {
-            head += &"HTTP/1.1 103 Early Hints\r\n\r\n".repeat(9);
-        }
-        write!(head, "HTTP/1.1 {status} Answer\r\n").unwrap();
-        if !self.has("content-type") {
-            write!(head, "Content-Type: {kind}\r\n").unwrap();
-        }
-        if self.has("fields") {
-            head += &"X-Field: a\r\n".repeat(120);
-        }
-        if self.has("invented-psu") || self.has("invented-agreement") {
-            head += "Gateway-Psu-Bound: yes\r\n";
-        }
-        if self.has("invented-agreement") {
-            head += "Gateway-Psu-Corporate-Bound: yes\r\n";
-        }
-        if self.has("hop-by-hop") {
-            head += "Connection: Content-Type\r\n";
-        }
-        let length = format!("Content-Length: {}\r\n", body.len());
-        let chunked = format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
-        let (framing, body) = match self.fault.as_str() {
-            "two-lengths" => (length.repeat(2), body),
-            "length-and-chunks" => (format!("{length}Transfer-Encoding: chunked\r\n"), chunked),
-            "other-coding" => ("Transfer-Encoding: gzip, chunked\r\n".to_owned(), chunked),
-            "surplus" => (length, body + "\r\n"),
-            _ => (length, body),
-        };
-        stream.write_all(format!("{head}{framing}\r\n{body}").as_bytes())
     }
 }
