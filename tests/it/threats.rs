@@ -39,7 +39,7 @@ fn functions() -> BTreeSet<String> {
     let mut folders: Vec<PathBuf> = vec![root.join("src"), root.join("tests/it")];
     let mut functions = BTreeSet::new();
     while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
+        for entry in fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 folders.push(path);
