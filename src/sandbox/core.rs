@@ -1,10 +1,10 @@
 //! `portvakt-sandbox core`: a simulated bank, to be put behind the gateway, and the reference of how a core trusts it.
 //!
 //! Life of a request: the core logs it for the demo, verifies its Gateway-Assertion (or trusts its headers, if verification is
-//! switched off), and executes its operation on the ledger, in one transaction. The bank's SCA page and the bank's own channel
+//! switched off), and executes its operation on the ledger, in one transaction. The bank's pages and the bank's own channel
 //! are separate routes: a PSU's browser and a person at this machine call them without the gateway. Invariants: an operation of
 //! the interface is answered only to the gateway, unless `--danger-believe-anyone` is set; every change is in the ledger before
-//! its answer is sent. Deliberately not here: any check that the gateway has made.
+//! its answer is sent; only the SCA page may be framed. Deliberately not here: any check that the gateway has made.
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -50,11 +50,15 @@ mod answers;
 mod journal;
 mod operations;
 
-// The bank's pages, and the end of an SCA: the client of the gateway's control listener, and the approvals that are to reach it.
+// The bank's pages, and the end of an SCA: the client of the gateway's control listener, what it says of consents, and the approvals that
+// are to reach it.
+mod access;
 mod console;
 mod control;
 mod ending;
 mod form_token;
+mod frames;
+mod grants;
 mod html;
 mod language;
 mod page;
@@ -68,12 +72,14 @@ mod state;
 #[cfg(test)]
 mod model_tests;
 
-use self::answer::{Answer, Asked, error};
+use self::answer::{Answer, Asked, content_language, error};
 use self::assertion::Assertions;
 use self::bank::{Bank, BankFault};
 use self::control::Control;
 use self::form_token::FormTokens;
+use self::frames::{FrameOrigin, Frames};
 use self::journal::Journal;
+use self::language::Language;
 use self::rates::Rates;
 pub(crate) use self::seed::WITH_AGREEMENT;
 use self::state::{Core, Trust, target};
@@ -112,6 +118,10 @@ pub(crate) struct CoreArgs {
     /// card account.
     #[arg(long)]
     known_issue: bool,
+    /// An https origin whose pages may show the SCA page in a frame: scheme, host and perhaps a port. May be repeated; by default none
+    /// may.
+    #[arg(long = "frame-origin", value_name = "ORIGIN")]
+    frame_origins: Vec<FrameOrigin>,
     /// A file that gets one line of JSON per request that the gateway forwards.
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
@@ -125,6 +135,8 @@ pub(crate) fn run(args: &CoreArgs) -> Result<(), Box<dyn std::error::Error>> {
         control: Control::new(&args.control),
         endings: tokio::sync::Mutex::default(),
         forms: FormTokens::default(),
+        accesses: FormTokens::default(),
+        frames: Frames::of(&args.frame_origins)?,
         console: FormTokens::default(),
         trust: match args.danger_believe_anyone {
             true => Trust::Anyone,
@@ -155,10 +167,14 @@ fn open_bank(args: &CoreArgs) -> Result<Bank, Box<dyn std::error::Error>> {
     Ok(bank)
 }
 
-/// The core as a service. The page has its own route, so that it is never logged; operations are in their own table.
+/// The core as a service. The pages have their own routes, so that they are never logged; operations are in their own table.
 fn router(core: Arc<Core>) -> Router {
     Router::new()
         .route("/sca", get(page::show).post(page::submit))
+        .route(
+            "/accesses",
+            get(page::accesses::show).post(page::accesses::submit),
+        )
         .route("/console", get(console::show).post(console::show))
         .route("/bank.css", get(html::style))
         .route("/bank.svg", get(html::mark))
@@ -170,7 +186,8 @@ fn router(core: Arc<Core>) -> Router {
 async fn answer(State(core): State<Arc<Core>>, request: Request) -> Response<Body> {
     let (head, body) = request.into_parts();
     let Ok(body) = to_bytes(body, BODY_LIMIT).await else {
-        return reply(error(413, "BAD_REQUEST", "The body is too long."));
+        let answer = error(413, "BAD_REQUEST", "The body is too long.");
+        return reply(answer, Language::English);
     };
     let entry = journal::entry(head.method.as_str(), target(&head), &head.headers, &body);
     core.journal.append(&entry);
@@ -179,9 +196,10 @@ async fn answer(State(core): State<Arc<Core>>, request: Request) -> Response<Bod
         Err(fault) => {
             complain("portvakt-sandbox", format_args!("refused: {fault}"));
             let text = format!("This core answers the gateway alone: {fault}.");
-            return reply(error(403, "FORBIDDEN", &text));
+            return reply(error(403, "FORBIDDEN", &text), Language::English);
         }
     };
+    let language = caller.language;
     // The ledger waits for the disk, so it runs on a blocking thread.
     let answered = tokio::task::spawn_blocking(move || {
         let asked = Asked {
@@ -191,22 +209,43 @@ async fn answer(State(core): State<Arc<Core>>, request: Request) -> Response<Bod
             caller: &caller,
             body: &body,
         };
-        operations::answer(&asked, &core.bank())
+        let bank = core.bank();
+        let answer = operations::answer(&asked, &bank);
+        note_use(&bank, &asked, answer.0);
+        answer
     });
     reply(
         answered
             .await
             .unwrap_or_else(|_| error(500, "SYSTEM_ERROR", "The simulated bank cannot answer.")),
+        language,
     )
 }
 
-fn reply((status, body): Answer) -> Response<Body> {
+/// Notes that a TPP read accounts, for their owner to see (SBX-16). The answer does not depend on it.
+fn note_use(bank: &Bank, asked: &Asked<'_>, status: u16) {
+    let is_read = asked.method == "GET"
+        && (asked.path == "/v1/accounts" || asked.path.starts_with("/v1/accounts/"));
+    let caller = asked.caller;
+    let Some(psu) = caller.psu.filter(|_| is_read && status == 200) else {
+        return;
+    };
+    if let Err(fault) = bank.note_use(&caller.tpp, psu, caller.agreement) {
+        complain("portvakt-sandbox", fault);
+    }
+}
+
+fn reply(answer: Answer, accepted: Language) -> Response<Body> {
+    let language = content_language(&answer, accepted);
+    let (status, body) = answer;
     let mut response = Response::new(Body::from(body.to_string()));
     *response.status_mut() =
         StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let json = header::HeaderValue::from_static("application/json");
     let headers: &mut HeaderMap = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, json);
+    let language = header::HeaderValue::from_static(language);
+    headers.insert(header::CONTENT_LANGUAGE, language);
     response
 }
 

@@ -1,5 +1,7 @@
 //! The simulated bank as a process behind a gateway: its SCA page, and what it shares with the gateway.
 
+/// The end of an access, by its PSU.
+mod accesses;
 /// kill -9 between the bank and the gateway.
 mod crash;
 

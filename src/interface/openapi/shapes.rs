@@ -180,7 +180,13 @@ fn transaction(components: &mut Components<'_>) -> Value {
         ];
         let of_details_only = of_details_only.into_iter();
         members.extend(of_details_only.map(|(name, of)| (name.to_owned(), of)));
-        object(&[], Value::Object(members))
+        let text = "Additional proprietary references stand in members that are called additionalInformationProprietaryX.";
+        json!({
+            "type": "object",
+            "description": text,
+            "properties": members,
+            "patternProperties": { "^additionalInformationProprietary": string() },
+        })
     })
 }
 

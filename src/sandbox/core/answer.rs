@@ -5,6 +5,7 @@
 
 use super::bank::BankFault;
 use super::caller::Caller;
+use super::language::Language;
 use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -57,6 +58,14 @@ impl Asked<'_> {
 
 /// Status and body.
 pub(super) type Answer = (u16, Value);
+
+/// Content-Language (ERR-9): what a new payment says to the PSU is in the language of the request, and every other text in English.
+pub(super) fn content_language((status, body): &Answer, accepted: Language) -> &'static str {
+    match body.get("psuMessage") {
+        Some(_) if *status == 201 => accepted.tag(),
+        _ => Language::English.tag(),
+    }
+}
 
 /// The reason why an operation has no regular answer.
 #[derive(Debug)]

@@ -10,7 +10,8 @@ pub(super) mod baskets;
 pub(super) mod payments;
 // The TPP's contact address, and operations that the gateway answers by itself by default.
 pub(super) mod contact;
-// The sandbox's own operations.
+// The sandbox's own operations: of one account, and the others.
+pub(super) mod mock;
 pub(super) mod sandbox;
 
 use super::answer::{Answer, Asked, Stop, error, refused};

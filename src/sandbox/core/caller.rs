@@ -1,8 +1,9 @@
 //! The caller, and its PSU: the facts that the gateway established (FWD-1), read once per request.
 //!
 //! Invariant: with an assertion, every fact is one of its claims, except X-PSU-IDENTITY, a header that the assertion's hash
-//! covers.
+//! covers, and x-accept-fix and Accept-Language, which decide only how an answer is written.
 
+use super::language::Language;
 use axum::http::HeaderMap;
 use jiff::civil::Date;
 use serde_json::{Map, Value};
@@ -25,6 +26,8 @@ pub(super) struct Caller {
     pub(super) history_from: Option<Date>,
     /// The breaking changes that are on.
     pub(super) fixes: Fixes,
+    /// The language for texts to the PSU, by Accept-Language.
+    pub(super) language: Language,
 }
 
 /// x-accept-fix (§Versioning 2), as the gateway resolved it.
@@ -71,8 +74,16 @@ impl Caller {
             sca_redirect: text("gateway-sca-redirect"),
             history_from: fact("gateway-history-from").and_then(|day| day.parse().ok()),
             fixes: Fixes::named(header("x-accept-fix").unwrap_or_default()),
+            language: language(headers),
         }
     }
+}
+
+/// The language that the Accept-Language fields prefer together (RFC 9110, section 5.3).
+fn language(headers: &HeaderMap) -> Language {
+    let fields = headers.get_all("accept-language").iter();
+    let accepted: Vec<&str> = fields.filter_map(|value| value.to_str().ok()).collect();
+    Language::preferred(&accepted.join(","))
 }
 
 impl Fixes {

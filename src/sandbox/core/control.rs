@@ -177,7 +177,8 @@ impl Control {
         self.ask("GET", "/.well-known/jwks.json", None).await
     }
 
-    async fn post(&self, target: &str, body: &Value) -> Result<Value, ControlFault> {
+    /// A call with members; returns those of its answer.
+    pub(super) async fn post(&self, target: &str, body: &Value) -> Result<Value, ControlFault> {
         self.ask("POST", target, Some(body)).await
     }
 

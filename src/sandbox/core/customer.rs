@@ -1,10 +1,10 @@
 //! Customers, private and corporate, and their accounts.
 //!
-//! Invariant: account numbers are unique, and an account's opening balance is booked.
+//! Invariants: account numbers are unique. An account's opening balance is booked, and comes before its other bookings.
 
 use super::bank::{Bank, BankFault};
 use super::kid::Modulus;
-use super::ledger::{Own, Posting, from_own};
+use super::ledger::{Own, Posting, first_day, from_own};
 use super::money::{self, NOK};
 use rusqlite::{OptionalExtension, Row, params};
 use serde_json::{Map, Value, json};
@@ -201,7 +201,14 @@ impl Bank {
                 "remittanceInformationUnstructured".into(),
                 json!("Åpningssaldo"),
             );
-            self.adjust(&id, new.currency, new.opening, details)?;
+            // First in time: nothing can be booked on an earlier day (SBX-17).
+            let first = first_day(self.today());
+            self.book(&Posting {
+                booked: first,
+                valued: first,
+                details,
+                bookings: from_own(Own::Simulation, new.currency, &id, new.opening),
+            })?;
         }
         Ok(id)
     }

@@ -1,8 +1,11 @@
 //! The table of §Transaction details: the forms of its members, and the members that the transaction list leaves to the details (SBX-8).
 //!
 //! Invariant: a value that a TPP gives is judged here before it is stored, so every transaction that is shown keeps the table. A fault
-//! names the member and its form, and repeats no value. Deliberately not here: amounts and days, which the bank writes by itself.
+//! names the member and its form, and repeats no value. Deliberately not here: amounts, which need the currencies of the bank.
 
+use super::ledger::{HISTORY_DAYS, first_day};
+use jiff::ToSpan;
+use jiff::civil::Date;
 use serde_json::{Map, Value};
 
 /// The members that only the details have. §Versioning 3 announces a lighter list and names no member. The interface has one other table
@@ -18,11 +21,11 @@ const DETAILS_ONLY: [&str; 7] = [
     "remittanceInformationStructuredArray",
 ];
 
-/// The beginning of the names of additional references, which only the details have too.
+/// The beginning of the names of additional proprietary references, which only the details have too.
 const PROPRIETARY: &str = "additionalInformationProprietary";
 
 /// The texts that a TPP can give, with the fewest and the most characters.
-const TEXTS: [(&str, usize, usize); 8] = [
+const TEXTS: [(&str, usize, usize); 9] = [
     ("bankTransactionCode", 4, 14),
     ("endToEndId", 0, 35),
     ("creditorName", 0, 70),
@@ -31,6 +34,8 @@ const TEXTS: [(&str, usize, usize); 8] = [
     ("ultimateDebtor", 0, 70),
     ("remittanceInformationUnstructured", 0, 140),
     ("purposeCode", 1, 4),
+    // The table gives these no length: that of its other references.
+    (PROPRIETARY, 1, 35),
 ];
 
 /// The texts of a transaction that is made by hand (§Sandbox transaction).
@@ -44,9 +49,23 @@ const TEXTS_BY_HAND: [&str; 7] = [
     "purposeCode",
 ];
 
+/// The largest distance of a value date from its booking date, in days: a month, for interest that is booked afterwards.
+const VALUE_DAYS: i64 = 31;
+
 /// The most characters of an IBAN and of a BBAN.
 const MOST_IBAN: usize = 34;
 const MOST_BBAN: usize = 30;
+
+/// A transaction that is made by hand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ByHand {
+    /// The booking date.
+    pub(super) booked: Date,
+    /// The value date.
+    pub(super) valued: Date,
+    /// The further details.
+    pub(super) details: Map<String, Value>,
+}
 
 /// Leaves the members that the transaction list has too.
 pub(super) fn lighten(shown: &mut Map<String, Value>) {
@@ -107,14 +126,16 @@ pub(super) fn is_bic(code: &str) -> bool {
     matches!(code.len(), 8 | 11) && code.bytes().enumerate().all(fits)
 }
 
-/// The details of a transaction that is made by hand, from the body that asks for it. Null and an empty text are unknown values, as the
-/// list of sandbox transactions writes them. Members of other names are left out.
+/// A transaction that is made by hand, from the body that asks for it. Null and an empty text are unknown values, as the list of sandbox
+/// transactions writes them. Members of other names are left out. Without a booking date it is booked today; without a value date its
+/// booking date is that too (SBX-17).
 ///
 /// # Errors
 /// Each member that breaks the table, with its form, such as `purposeCode: 1 to 4 characters, as a string.`
-pub(super) fn by_hand(body: &Map<String, Value>) -> Result<Map<String, Value>, Vec<String>> {
+pub(super) fn by_hand(body: &Map<String, Value>, today: Date) -> Result<ByHand, Vec<String>> {
     let mut details = Map::new();
     let mut faults = Vec::new();
+    let (booked, valued) = days(body, today, &mut faults);
     for name in TEXTS_BY_HAND {
         let Some(value) = known(body, name) else {
             continue;
@@ -133,10 +154,76 @@ pub(super) fn by_hand(body: &Map<String, Value>) -> Result<Map<String, Value>, V
             details.insert(name.to_owned(), Value::Object(account));
         }
     }
+    details.extend(proprietary(body, &mut faults));
     match faults.is_empty() {
-        true => Ok(details),
+        true => Ok(ByHand {
+            booked,
+            valued,
+            details,
+        }),
         false => Err(faults),
     }
+}
+
+/// The booking date and the value date.
+fn days(body: &Map<String, Value>, today: Date, faults: &mut Vec<String>) -> (Date, Date) {
+    let first = first_day(today);
+    let booked = match known(body, "bookingDate").map(|value| day_within(value, first, today)) {
+        None => today,
+        Some(Some(booked)) => booked,
+        Some(None) => {
+            faults.push(format!(
+                "bookingDate: a date as in {today}, of the last {HISTORY_DAYS} days: from {first} to {today}."
+            ));
+            // Without a booking date no value date is near it.
+            return (today, today);
+        }
+    };
+    let earliest = booked.saturating_sub(VALUE_DAYS.days());
+    let latest = booked.saturating_add(VALUE_DAYS.days());
+    match known(body, "valueDate").map(|value| day_within(value, earliest, latest)) {
+        None => (booked, booked),
+        Some(Some(valued)) => (booked, valued),
+        Some(None) => {
+            faults.push(format!(
+                "valueDate: a date as in {booked}, at most {VALUE_DAYS} days from the booking date: from {earliest} to {latest}."
+            ));
+            (booked, booked)
+        }
+    }
+}
+
+/// A day of this period, in the form of ISO 8601 with hyphens and nothing else.
+fn day_within(value: &Value, from: Date, to: Date) -> Option<Date> {
+    let text = value.as_str()?;
+    let day: Date = text.parse().ok()?;
+    // The parser knows more forms, such as 20260302.
+    (day.to_string() == text && (from..=to).contains(&day)).then_some(day)
+}
+
+/// The additional proprietary references. The interface calls each additionalInformationProprietaryX and does not say what X is: here a
+/// digit from 1 to 9.
+fn proprietary(body: &Map<String, Value>, faults: &mut Vec<String>) -> Map<String, Value> {
+    let mut references = Map::new();
+    for (name, value) in body {
+        let Some(number) = name.strip_prefix(PROPRIETARY) else {
+            continue;
+        };
+        if !is_known(value) {
+            continue;
+        }
+        if !matches!(number.as_bytes(), [b'1'..=b'9']) {
+            faults.push(format!("{PROPRIETARY}X: X is a digit from 1 to 9."));
+            continue;
+        }
+        match text_fault(PROPRIETARY, value) {
+            Some(text) => faults.push(format!("{name}: {text}")),
+            None => {
+                references.insert(name.clone(), value.clone());
+            }
+        }
+    }
+    references
 }
 
 /// An account with its known members, unless both numbers are unknown or a member breaks the table.
@@ -175,8 +262,11 @@ fn currency_fault(code: &str) -> Option<&'static str> {
 
 /// A member whose value is known.
 fn known<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
-    let value = members.get(name);
-    value.filter(|value| !value.is_null() && value.as_str() != Some(""))
+    members.get(name).filter(|value| is_known(value))
+}
+
+fn is_known(value: &Value) -> bool {
+    !value.is_null() && value.as_str() != Some("")
 }
 
 #[cfg(test)]
@@ -240,9 +330,12 @@ mod tests {
             "amount": 1, "creditorName": "", "debtorName": null, "purposeCode": "SALA", "endToEndId": "E-1",
             "creditorAccount": {"iban": "", "bban": ""},
             "debtorAccount": {"iban": "NO9386011117947", "bban": "", "currency": null, "holder": "A"},
+            "bookingDate": "", "valueDate": null, "additionalInformationProprietary1": "",
         });
-        let details = by_hand(body.as_object().unwrap()).unwrap();
+        let today = jiff::civil::date(2026, 3, 2);
+        let made = by_hand(body.as_object().unwrap(), today).unwrap();
         let expected = json!({"purposeCode": "SALA", "debtorAccount": {"iban": "NO9386011117947"}});
-        assert_eq!(Value::Object(details), expected);
+        assert_eq!(Value::Object(made.details), expected);
+        assert_eq!((made.booked, made.valued), (today, today));
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Invariants: text is escaped wherever it stands (by maud, unless `PreEscaped` says otherwise, which nothing here does); an
 //! answer is never cached, and browsers send no Referer, because the link to the page contains a token (ERR-7). The policy
-//! forbids scripts, styles and images of anywhere else, and frames around the page.
+//! forbids scripts, styles and images of anywhere else, and frames around the page. Deliberately not here: the origins that may frame
+//! the SCA page (frames.rs).
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
@@ -11,6 +12,9 @@ use maud::{DOCTYPE, Markup, html};
 /// `form-action` is omitted: browsers apply it to redirects after a form too, and those go to TPPs.
 const POLICY: &str =
     "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// The part of the policy that forbids frames.
+const NO_FRAMES: &str = "frame-ancestors 'none'";
 
 const STYLE: &str = include_str!("html/bank.css");
 const MARK: &str = include_str!("html/bank.svg");
@@ -71,6 +75,11 @@ impl Page<'_> {
     }
 }
 
+/// The policy of a page that these origins may frame, separated by spaces.
+pub(super) fn policy(origins: &str) -> String {
+    POLICY.replace(NO_FRAMES, &format!("frame-ancestors {origins}"))
+}
+
 /// 303: the browser goes to the TPP with a GET. `None` if the URI is not a valid header value.
 pub(super) fn redirect(uri: &str) -> Option<Response<Body>> {
     let mut response = Response::new(Body::empty());
@@ -105,6 +114,8 @@ fn seal(headers: &mut HeaderMap) {
     put(headers, header::REFERRER_POLICY, "no-referrer");
     put(headers, header::CONTENT_SECURITY_POLICY, POLICY);
     put(headers, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    // For browsers that do not know frame-ancestors.
+    put(headers, header::X_FRAME_OPTIONS, "DENY");
 }
 
 fn put(headers: &mut HeaderMap, name: header::HeaderName, value: &'static str) {
@@ -136,6 +147,14 @@ mod tests {
         assert!(!html.contains("<a href=\"x"), "{html}");
     }
 
+    #[test]
+    fn a_policy_with_frames_forbids_all_else() {
+        let opened = policy("https://a.example https://b.example:8443");
+        let (content, frames) = opened.split_once("; frame-ancestors ").unwrap();
+        assert_eq!(frames, "https://a.example https://b.example:8443");
+        assert_eq!(POLICY, format!("{content}; {NO_FRAMES}"));
+    }
+
     //= ERR-7 accepted
     #[test]
     fn neither_page_nor_redirect_is_kept_or_told_of() {
@@ -147,6 +166,7 @@ mod tests {
             assert_eq!(headers["referrer-policy"], "no-referrer");
             let policy = headers["content-security-policy"].to_str().unwrap();
             assert!(policy.contains("frame-ancestors 'none'") && !policy.contains("unsafe"));
+            assert_eq!(headers["x-frame-options"], "DENY");
         }
         assert!(super::redirect("https://t.example/\n").is_none());
     }

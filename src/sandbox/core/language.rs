@@ -1,4 +1,5 @@
-//! The language of the bank's pages, chosen by Accept-Language (RFC 9110, section 12.5.4), and how it writes sums and days.
+//! The language of the bank's pages and of what it says to a PSU, chosen by Accept-Language (RFC 9110, section 12.5.4), and how it
+//! writes sums and days.
 
 use jiff::ZonedDateTime;
 use jiff::civil::Date;
@@ -6,12 +7,13 @@ use jiff::civil::Date;
 /// A no-break space: a sum is never split over two lines.
 const NO_BREAK: char = '\u{a0}';
 
-/// A language of the pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A language of the bank.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Language {
     /// Norwegian (bokmål), for every kind of Norwegian.
     Norwegian,
     /// English, for everybody else.
+    #[default]
     English,
 }
 
@@ -39,7 +41,7 @@ impl Language {
         best.1
     }
 
-    /// The tag in HTML (RFC 5646).
+    /// The tag in HTML and in Content-Language (RFC 5646).
     pub(super) const fn tag(self) -> &'static str {
         match self {
             Self::Norwegian => "nb",

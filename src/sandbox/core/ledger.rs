@@ -7,11 +7,15 @@
 use super::bank::{Bank, BankFault};
 use super::money::MOST;
 use super::payment_status::PENDING;
+use jiff::ToSpan;
 use jiff::civil::Date;
 use rusqlite::{OptionalExtension, params};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use uuid::Uuid;
+
+/// The age in days of the oldest booking: history older than 90 and 180 days can be tried (SBX-17), with room beyond a year.
+pub(super) const HISTORY_DAYS: i64 = 400;
 
 /// An account of the bank's own, one per currency, created at its first use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -237,6 +241,11 @@ impl Bank {
         }
         Ok(id)
     }
+}
+
+/// The earliest booking date, as seen from a day.
+pub(super) fn first_day(today: Date) -> Date {
+    today.saturating_sub(HISTORY_DAYS.days())
 }
 
 /// The bookings that move an amount from an account of the bank's own to a customer's.

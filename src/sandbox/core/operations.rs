@@ -4,14 +4,14 @@
 //! Each request is one transaction of the bank, which a status of 400 and above rolls back.
 
 use super::answer::{Answer, Asked, Ids, Stop, decoded, error};
-use super::answers::{accounts, baskets, contact, payments, sandbox};
+use super::answers::{accounts, baskets, contact, mock, payments, sandbox};
 use super::bank::Bank;
 use portvakt_base::terminal::complain;
 
 type Answers = fn(&Asked<'_>, &Ids, &Bank) -> Result<Answer, Stop>;
 
-/// All operations of the interface (§Endpoints); if the interface gives no path, those of HTTP-11. The last two are the bank's
-/// own channel and the simulation's: a gateway forwards them only if its file of operations adds them.
+/// All operations of the interface (§Endpoints); if the interface gives no path, those of HTTP-11. The last four are the simulation's
+/// and the bank's own channel: a gateway forwards them only if its file of operations adds them.
 const OPERATIONS: &[(&str, &str, Answers)] = &[
     ("GET", "/v1/accounts", accounts::list),
     ("GET", "/v1/accounts/{}", accounts::one),
@@ -55,22 +55,18 @@ const OPERATIONS: &[(&str, &str, Answers)] = &[
     (
         "GET",
         "/v1/sandbox/accounts/{}/transactions",
-        sandbox::transactions,
+        mock::transactions,
     ),
     (
         "POST",
         "/v1/sandbox/accounts/{}/transactions",
-        sandbox::add_transaction,
+        mock::add_transaction,
     ),
-    (
-        "PUT",
-        "/v1/sandbox/accounts/{}/balances",
-        sandbox::set_balance,
-    ),
+    ("PUT", "/v1/sandbox/accounts/{}/balances", mock::set_balance),
     (
         "PUT",
         "/v1/sandbox/card-accounts/{}/balances",
-        sandbox::set_card_balance,
+        mock::set_card_balance,
     ),
     ("POST", "/v1/sandbox/batch", sandbox::run_batch),
     (
@@ -78,6 +74,8 @@ const OPERATIONS: &[(&str, &str, Answers)] = &[
         "/v1/sandbox/payments/{}/cancellation",
         sandbox::cancel_payment,
     ),
+    ("POST", "/v1/sandbox/payments/{}/change", payments::change),
+    ("PUT", "/v1/sandbox/accounts/{}/payments", payments::permit),
 ];
 
 /// The answer to a request.

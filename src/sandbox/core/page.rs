@@ -6,6 +6,8 @@
 //! neither the request's token nor the number is ever logged or in an address of the bank's own. Deliberately not here:
 //! authentication. The number is trusted.
 
+// What a browser sends.
+mod fields;
 // The subject of the SCA.
 mod subject;
 // Contexts and approvals.
@@ -13,12 +15,15 @@ mod approval;
 // The pages for the PSU, and their texts.
 mod views;
 mod words;
+// The page of accesses.
+pub(super) mod accesses;
 
 use super::bank::{Bank, BankFault};
 use super::control::{ControlFault, EXPIRED, Failure, Pending};
 use super::customer::is_identity;
 use super::ending::{self, Stopped};
 use super::form_token::Owner;
+use super::grants::Grants;
 use super::html;
 use super::language::Language;
 use super::request_key::RequestKey;
@@ -29,7 +34,8 @@ use axum::Form;
 use axum::body::Body;
 use axum::extract::rejection::{FormRejection, QueryRejection};
 use axum::extract::{Query, State};
-use axum::http::{HeaderMap, Response, StatusCode, header};
+use axum::http::{HeaderMap, Response, StatusCode};
+use fields::{Fields, language};
 use portvakt_base::terminal::complain;
 use std::sync::Arc;
 use subject::Subject;
@@ -74,22 +80,6 @@ const NOT_THE_PAYER: Failure = Failure {
     message: "Somebody else than the payer authenticated.",
 };
 
-/// The fields of a form, in order. Names may repeat.
-#[derive(Debug, serde::Deserialize)]
-#[serde(transparent)]
-pub(super) struct Fields(Vec<(String, String)>);
-
-impl Fields {
-    fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        let named = self.0.iter().filter(move |(known, _)| known == name);
-        named.map(|(_, value)| value.as_str())
-    }
-
-    fn get<'a>(&'a self, name: &'a str) -> &'a str {
-        self.all(name).next().unwrap_or_default()
-    }
-}
-
 /// `GET /sca?request=TOKEN`: the target of the SCA link.
 pub(super) async fn show(
     State(core): State<Arc<Core>>,
@@ -98,7 +88,8 @@ pub(super) async fn show(
 ) -> Response<Body> {
     let language = language(&headers);
     let Ok(Query(query)) = query else {
-        return invalid(language, StatusCode::BAD_REQUEST);
+        let answer = invalid(language, StatusCode::BAD_REQUEST);
+        return core.frames.open(answer);
     };
     let shown = Visit::open(&core, language, query.get("request")).await;
     let shown = match shown {
@@ -106,7 +97,8 @@ pub(super) async fn show(
         Ok(Opened::Visit(visit)) => visit.identify(None),
         Err(stopped) => Err(stopped),
     };
-    shown.unwrap_or_else(|stopped| explain(language, stopped))
+    let answer = shown.unwrap_or_else(|stopped| explain(language, stopped));
+    core.frames.open(answer)
 }
 
 /// `POST /sca`: the next step.
@@ -117,14 +109,16 @@ pub(super) async fn submit(
 ) -> Response<Body> {
     let language = language(&headers);
     let Ok(Form(fields)) = form else {
-        return invalid(language, StatusCode::BAD_REQUEST);
+        let answer = invalid(language, StatusCode::BAD_REQUEST);
+        return core.frames.open(answer);
     };
     let answer = match Visit::open(&core, language, fields.get("request")).await {
         Ok(Opened::Ended(away)) => Ok(away),
         Ok(Opened::Visit(visit)) => visit.step(&fields).await,
         Err(stopped) => Err(stopped),
     };
-    answer.unwrap_or_else(|stopped| explain(language, stopped))
+    let answer = answer.unwrap_or_else(|stopped| explain(language, stopped));
+    core.frames.open(answer)
 }
 
 /// A request as a browser finds it.
@@ -198,15 +192,15 @@ impl<'a> Visit<'a> {
                     return self.fail(NOT_SIGNABLE).await;
                 }
                 if self.pending.redirect_preferred {
-                    return self.choose(identity);
+                    return self.choose(identity).await;
                 }
                 self.app(identity, now, None)
             }
             Stage::App { identity, since } if now < since.saturating_add(APP_CONFIRMS_AFTER) => {
                 self.app(&identity, since, Some(words.app_waits))
             }
-            Stage::App { identity, .. } => self.choose(&identity),
-            Stage::Context { identity } => self.confirm(&identity, fields.get("context")),
+            Stage::App { identity, .. } => self.choose(&identity).await,
+            Stage::Context { identity } => self.confirm(&identity, fields.get("context")).await,
             Stage::Approve { identity, context } => self.approve(&identity, &context, fields).await,
         }
     }
@@ -228,8 +222,9 @@ impl<'a> Visit<'a> {
     }
 
     /// Asks for the context where there is a choice.
-    fn choose(&self, identity: &str) -> Result<Response<Body>, Stopped> {
-        let contexts = self.contexts(identity)?;
+    async fn choose(&self, identity: &str) -> Result<Response<Body>, Stopped> {
+        let grants = self.grants(identity).await?;
+        let contexts = self.contexts(identity, &grants)?;
         match contexts.as_slice() {
             [] => self.identify(Some(Words::of(self.language).context_none)),
             [only] => Ok(self.ask(identity, only)),
@@ -238,8 +233,9 @@ impl<'a> Visit<'a> {
     }
 
     /// Asks for approval in the chosen context.
-    fn confirm(&self, identity: &str, chosen: &str) -> Result<Response<Body>, Stopped> {
-        let contexts = self.contexts(identity)?;
+    async fn confirm(&self, identity: &str, chosen: &str) -> Result<Response<Body>, Stopped> {
+        let grants = self.grants(identity).await?;
+        let contexts = self.contexts(identity, &grants)?;
         let words = Words::of(self.language);
         Ok(match contexts.iter().find(|one| one.value() == chosen) {
             Some(context) => self.ask(identity, context),
@@ -276,10 +272,14 @@ impl<'a> Visit<'a> {
         if self.subject == Subject::Unknown {
             return self.fail(GONE).await;
         }
-        let contexts = self.contexts(identity)?;
+        // An approval does not depend on what was open, and waits for a gateway that is unavailable.
+        let contexts = self.contexts(identity, &Grants::default())?;
         let Some(context) = contexts.iter().find(|one| one.value() == context) else {
             return self.identify(Some(Words::of(self.language).outdated));
         };
+        if let Some(name) = &self.pending.tpp_name {
+            self.core.bank().name_tpp(&self.pending.tpp, name)?;
+        }
         let ticked = fields.all("account");
         let approval = context.approve(self.request, &self.pending, &self.subject, ticked);
         match ending::approve(self.core, &self.key, &approval).await {
@@ -299,8 +299,21 @@ impl<'a> Visit<'a> {
         Ok(to_tpp(self.language, &ended?))
     }
 
-    fn contexts(&self, identity: &str) -> Result<Vec<Context>, BankFault> {
-        let read = |bank: &Bank| contexts(bank, &self.pending, &self.subject, identity);
+    /// What the TPP may read today, by the gateway's word: nothing where the page does not show it.
+    async fn grants(&self, identity: &str) -> Result<Grants, Stopped> {
+        if !self.pending.asks_consent {
+            return Ok(Grants::default());
+        }
+        let tpp = &self.pending.tpp;
+        let psu = self.core.bank().atomically(|bank| {
+            let customer = bank.customer(identity)?;
+            bank.psu_id(tpp, &customer)
+        })?;
+        Ok(self.core.control.grants(tpp, psu).await?)
+    }
+
+    fn contexts(&self, identity: &str, grants: &Grants) -> Result<Vec<Context>, BankFault> {
+        let read = |bank: &Bank| contexts(bank, &self.pending, &self.subject, identity, grants);
         self.core.bank().atomically(read)
     }
 
@@ -322,12 +335,6 @@ impl<'a> Visit<'a> {
             subject: &self.subject,
         }
     }
-}
-
-fn language(headers: &HeaderMap) -> Language {
-    let accepted = headers.get(header::ACCEPT_LANGUAGE);
-    let accepted = accepted.and_then(|value| value.to_str().ok());
-    Language::preferred(accepted.unwrap_or_default())
 }
 
 /// To the TPP; or a page that says that the SCA has ended, where nobody knows its redirect URI any more.

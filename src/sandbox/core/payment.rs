@@ -10,15 +10,19 @@
 //! another day than requested, which is not a bank day; PDNG is a large transfer abroad under review until the next run; ACCP
 //! lacks funds; ACSP is booked and in transit to the other bank; ACWP likewise for an instant payment; ACSC has arrived. RJCT and
 //! CANC are final; signing refuses what would give an account a balance of more digits than an amount has. A bulk is PART if only
-//! some of its parts were refused. Invariants: only signing, the batch and a cancellation change a status, never a read; a
+//! some of its parts were refused. Invariants: only signing, the batch, a change and a cancellation change a status, never a read; a
 //! payment's status is not stored, but follows from its parts; a booking is never undone. Pending means signed and not booked.
 
 // A TPP's order: the body, parsed and validated.
 pub(super) mod order;
 // The fee.
 pub(super) mod fee;
+// The accounts that can be paid from, and the payments that need no SCA.
+mod exemption;
+mod permission;
 // The transitions.
 mod batch;
+mod change;
 mod signing;
 
 use super::bank::{Bank, BankFault, day};
@@ -152,6 +156,12 @@ impl Payment {
         booked.then_some(true)
     }
 
+    /// The requested day and the bank day to which it moves, if it does. An instant payment is carried out at once, on any day.
+    pub(super) fn moved_day(&self) -> Option<(Date, Date)> {
+        let requested = self.requested.filter(|day| *day != self.due)?;
+        (self.product != INSTANT).then_some((requested, self.due))
+    }
+
     /// The total fee, in the debtor account's currency.
     pub(super) fn fee(&self) -> i64 {
         let fees = self.parts.iter().map(|part| part.fee);
@@ -183,6 +193,11 @@ impl Bank {
                 payment.due.to_string(),
                 payment.body
             ])?;
+        self.keep_parts(payment)
+    }
+
+    /// Stores the parts of a payment that has none.
+    fn keep_parts(&self, payment: &Payment) -> Result<(), BankFault> {
         let mut keep = self.db.prepare_cached(
             "INSERT INTO part (payment, number, status, amount, currency, debit, fee, creditor, credit, details, debtor) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",

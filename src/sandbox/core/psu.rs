@@ -1,4 +1,4 @@
-//! PSUs as TPPs know them: PSU-IDs, agreements and consents.
+//! PSUs as TPPs know them: PSU-IDs, agreements and consents, with the times of consents and of their use.
 //!
 //! Invariants: a pair of TPP and customer has one PSU-ID, which never changes (§SCA 4), because it is derived from both with a
 //! key in the ledger, and is unique; a TPP sees a PSU only by the PSU-ID that it received itself, and only the accounts of the
@@ -6,10 +6,14 @@
 
 use super::bank::{Bank, BankFault};
 use super::customer::{Account, CUSTOMER, Customer, customer};
+use jiff::Timestamp;
 use rusqlite::{OptionalExtension, params};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use uuid::Uuid;
+
+/// The precision of the last use, in seconds: a TPP that reads page after page makes the ledger write once a minute.
+const USE_PRECISION: i64 = 60;
 
 /// A corporation that a customer acts for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,6 +107,18 @@ impl Bank {
         for account in accounts {
             open.execute(params![psu, agreement, account])?;
         }
+        if accounts.is_empty() {
+            self.db
+                .prepare_cached("DELETE FROM access WHERE psu = ?1 AND agreement = ?2")?
+                .execute(params![psu, agreement])?;
+        } else {
+            self.db
+                .prepare_cached(
+                    "INSERT INTO access (psu, agreement, since) SELECT id, ?2, ?3 FROM psu WHERE id = ?1 \
+                     ON CONFLICT (psu, agreement) DO UPDATE SET since = excluded.since",
+                )?
+                .execute(params![psu, agreement, self.now().timestamp().as_second()])?;
+        }
         Ok(before > 0)
     }
 
@@ -119,6 +135,64 @@ impl Bank {
             row.get(0)
         })?;
         Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// The number of agreements in which an account is open to the TPP of this PSU-ID.
+    pub(super) fn open_agreements(&self, psu: Uuid) -> Result<usize, BankFault> {
+        let mut found = self.db.prepare_cached(
+            "SELECT count(DISTINCT agreement) FROM consent WHERE psu = ?1 AND agreement <> ''",
+        )?;
+        let count: i64 = found.query_row([psu.to_string()], |row| row.get(0))?;
+        Ok(count.try_into().unwrap_or_default())
+    }
+
+    /// Notes that a TPP has read an account of this PSU now.
+    pub(super) fn note_use(
+        &self,
+        tpp: &str,
+        psu: Uuid,
+        agreement: Option<Uuid>,
+    ) -> Result<(), BankFault> {
+        let now = self.now().timestamp().as_second();
+        self.db
+            .prepare_cached(
+                "INSERT INTO access (psu, agreement, used) SELECT id, ?2, ?3 FROM psu WHERE id = ?1 AND tpp = ?4 \
+                 ON CONFLICT (psu, agreement) DO UPDATE SET used = excluded.used \
+                 WHERE access.used IS NULL OR excluded.used >= access.used + ?5",
+            )?
+            .execute(params![
+                psu.to_string(),
+                in_context(agreement),
+                now,
+                tpp,
+                USE_PRECISION
+            ])?;
+        Ok(())
+    }
+
+    /// When this PSU opened accounts to the TPP in this context, and when the TPP read one of them last, as far as the ledger knows.
+    pub(super) fn times_of(
+        &self,
+        psu: Uuid,
+        agreement: Option<Uuid>,
+    ) -> Result<(Option<Timestamp>, Option<Timestamp>), BankFault> {
+        let mut found = self
+            .db
+            .prepare_cached("SELECT since, used FROM access WHERE psu = ?1 AND agreement = ?2")?;
+        let found = found.query_row(params![psu.to_string(), in_context(agreement)], |row| {
+            Ok((row.get::<_, Option<i64>>(0)?, row.get(1)?))
+        });
+        let (since, used): (Option<i64>, Option<i64>) = found.optional()?.unwrap_or_default();
+        let moment = |seconds: Option<i64>| seconds.map(Timestamp::from_second).transpose();
+        Ok((moment(since)?, moment(used)?))
+    }
+
+    /// Stores the name of a TPP.
+    pub(super) fn name_tpp(&self, tpp: &str, name: &str) -> Result<(), BankFault> {
+        self.db
+            .prepare_cached("INSERT OR REPLACE INTO tpp_name (tpp, name) VALUES (?1, ?2)")?
+            .execute([tpp, name])?;
+        Ok(())
     }
 }
 

@@ -30,6 +30,11 @@ CREATE TABLE IF NOT EXISTS account (
 ) STRICT;
 CREATE INDEX IF NOT EXISTS account_of_customer ON account (customer, number);
 
+-- An account that the bank lets nobody pay from any more. It can be read as before.
+CREATE TABLE IF NOT EXISTS payment_stop (
+    account TEXT PRIMARY KEY REFERENCES account ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+
 -- A representative's access to a corporation. Its id is PSU-Corporate-ID.
 CREATE TABLE IF NOT EXISTS agreement (
     id TEXT PRIMARY KEY,
@@ -53,6 +58,22 @@ CREATE TABLE IF NOT EXISTS consent (
     account TEXT NOT NULL REFERENCES account ON DELETE CASCADE,
     PRIMARY KEY (psu, agreement, account)
 ) STRICT, WITHOUT ROWID;
+
+-- When a PSU opened accounts to a TPP, and when the TPP read one of them last, in seconds of Unix time. Whether it may read them still
+-- is the gateway's to say. agreement is empty in the private context.
+CREATE TABLE IF NOT EXISTS access (
+    psu TEXT NOT NULL REFERENCES psu ON DELETE CASCADE,
+    agreement TEXT NOT NULL,
+    since INTEGER,
+    used INTEGER,
+    PRIMARY KEY (psu, agreement)
+) STRICT, WITHOUT ROWID;
+
+-- The name of a TPP in the certificate by which it asked last for an SCA that a PSU approved.
+CREATE TABLE IF NOT EXISTS tpp_name (
+    tpp TEXT PRIMARY KEY,
+    name TEXT NOT NULL
+) STRICT;
 
 -- One business event: bookings of the sum zero in each currency.
 CREATE TABLE IF NOT EXISTS posting (

@@ -2,13 +2,17 @@
 //!
 //! Invariants: each private customer has two accounts and a card account, each corporate one two accounts; their ids, account ids
 //! and PSU-IDs are the same after every initialisation, so that the gateway's records about them stay valid (SBX-15). Customers
-//! and changes made by hand are removed.
+//! and changes made by hand are removed. Each account has a history of more than 180 days (SBX-17).
+
+// What was booked before.
+mod entries;
 
 use super::bank::{Bank, BankFault};
 use super::customer::{AccountKind, NewAccount};
 use super::kid::Modulus;
 use super::ledger::{Own, Posting, from_own};
 use super::money::{BIC, NOK, iban};
+use entries::Entry;
 use jiff::ToSpan;
 use rusqlite::params;
 use serde_json::{Map, Value, json};
@@ -95,6 +99,7 @@ impl Bank {
             self.add_customer(&id, "CORPORATE", identity, name)?;
             for new in corporate_accounts(kid) {
                 let account = open(&id, identity, &new)?;
+                self.book_entries(&account, new.currency, entries::corporate(new.currency))?;
                 if new.currency == NOK {
                     self.book_invoice(&account)?;
                 }
@@ -105,7 +110,7 @@ impl Bank {
             self.add_customer(&id, "PRIVATE", identity, name)?;
             for new in private_accounts() {
                 let account = open(&id, identity, &new)?;
-                self.book_history(&account, new.kind)?;
+                self.book_entries(&account, new.currency, entries::private(new.kind))?;
             }
             for corporation in corporations {
                 self.db.execute(
@@ -121,57 +126,29 @@ impl Bank {
         Ok(())
     }
 
-    /// The accounts of a new private customer, with a little history.
+    /// The accounts of a new private customer, with their history.
     pub(super) fn open_private_accounts(&self, customer: &str) -> Result<(), BankFault> {
         for new in private_accounts() {
-            let kind = new.kind;
             let account = self.open_account(customer, &new)?;
-            self.book_history(&account, kind)?;
+            self.book_entries(&account, new.currency, entries::private(new.kind))?;
         }
         Ok(())
     }
 
-    /// The earlier transactions of a private account, the last of them yesterday.
-    fn book_history(&self, account: &str, kind: AccountKind) -> Result<(), BankFault> {
-        let events: &[(i64, i64, Value)] = &match kind {
-            AccountKind::Current => vec![
-                (
-                    12,
-                    3_500_000,
-                    json!({
-                    "bankTransactionCode": "PMNT-RCDT-SALA", "debtorName": "Havbruk Nord AS", "purposeCode": "SALA",
-                    "remittanceInformationUnstructured": "Lønn"}),
-                ),
-                (
-                    1,
-                    -19_900,
-                    json!({
-                    "bankTransactionCode": "PMNT-CCRD-POSD", "creditorName": "Bakeriet på hjørnet",
-                    "remittanceInformationUnstructured": "Kaffe og kanelboller"}),
-                ),
-            ],
-            AccountKind::Savings => vec![(
-                30,
-                12_550,
-                json!({
-                "bankTransactionCode": "PMNT-MCOP-INTR", "remittanceInformationUnstructured": "Renter"}),
-            )],
-            AccountKind::Card => vec![(
-                5,
-                -34_872,
-                json!({
-                "bankTransactionCode": "PMNT-CCRD-POSD", "creditorName": "Café de Flore",
-                "originalAmount": {"amount": "30.00", "currency": "EUR"},
-                "remittanceInformationUnstructured": "CAFE DE FLORE PARIS"}),
-            )],
-        };
-        for (days, amount, details) in events {
-            let day = self.today().saturating_sub(days.days());
+    /// Books earlier transactions of an account.
+    fn book_entries(
+        &self,
+        account: &str,
+        currency: &str,
+        entries: Vec<Entry>,
+    ) -> Result<(), BankFault> {
+        for entry in entries {
+            let day = self.today().saturating_sub(entry.days.days());
             self.book(&Posting {
                 booked: day,
                 valued: day,
-                details: object(details),
-                bookings: from_own(Own::Settlement, NOK, account, *amount),
+                details: entry.details,
+                bookings: from_own(Own::Settlement, currency, account, entry.amount),
             })?;
         }
         Ok(())
@@ -207,6 +184,7 @@ impl Bank {
             "remittanceInformationUnstructured": "Faktura 4711",
             "purposeCode": "SUPP",
             "proprietaryBankTransactionCode": "UTLAND INN",
+            "additionalInformationProprietary1": "UTLAND INN 0047110021",
             "remittanceInformationUnstructuredArray": ["Faktura 4711", "12 kasser klippfisk"],
             "remittanceInformationStructuredArray": [
                 {"reference": "47116", "referenceType": "SCOR", "referenceIssuer": "Fisk og Redskap AS"}],
@@ -232,7 +210,7 @@ fn private_accounts() -> [NewAccount<'static>; 3] {
         NewAccount {
             kind: AccountKind::Savings,
             name: "Sparekonto",
-            opening: 5_000_000,
+            opening: 4_963_300,
             ..NewAccount::default()
         },
         NewAccount {
@@ -250,14 +228,14 @@ fn corporate_accounts(kid: Option<Modulus>) -> [NewAccount<'static>; 2] {
         NewAccount {
             name: "Driftskonto",
             credit_line: 20_000_000,
-            opening: 50_000_000,
+            opening: 48_750_000,
             kid,
             ..NewAccount::default()
         },
         NewAccount {
             name: "Valutakonto",
             currency: "EUR",
-            opening: 2_000_000,
+            opening: 1_775_000,
             ..NewAccount::default()
         },
     ]

@@ -1,4 +1,6 @@
-//! The steps of a PSU on the bank's page, and what the bank remembers between them.
+//! The steps of a PSU on the bank's pages, and what the bank remembers between them.
+
+use uuid::Uuid;
 
 /// The page that a form stands on, with the answers of earlier pages.
 #[derive(Clone, Debug)]
@@ -36,4 +38,29 @@ impl Stage {
             | Self::Approve { identity, .. } => Some(identity),
         }
     }
+}
+
+/// The same of the page of accesses (SBX-16).
+#[derive(Clone, Debug)]
+pub(super) enum AccessStage {
+    /// The number.
+    Identify,
+    /// The list of accesses.
+    Listed {
+        /// The number.
+        identity: String,
+        /// The accesses, in the order of the page: a form names one by its place.
+        accesses: Vec<AccessKey>,
+    },
+}
+
+/// The access that a PSU gave to a TPP in one context.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct AccessKey {
+    /// The TPP.
+    pub(super) tpp: String,
+    /// The PSU-ID for this TPP.
+    pub(super) psu: Uuid,
+    /// The agreement; `None` for the private context.
+    pub(super) agreement: Option<Uuid>,
 }

@@ -8,9 +8,10 @@ use super::bank::Bank;
 use super::caller::Caller;
 use super::control::Control;
 use super::form_token::FormTokens;
+use super::frames::Frames;
 use super::journal::Journal;
 use super::request_key::RequestKey;
-use super::stage::Stage;
+use super::stage::{AccessStage, Stage};
 use axum::extract::ConnectInfo;
 use axum::http::{header, request::Parts};
 use std::net::SocketAddr;
@@ -34,6 +35,10 @@ pub(super) struct Core {
     pub(super) endings: tokio::sync::Mutex<()>,
     /// The forms of the SCA page.
     pub(super) forms: FormTokens<(RequestKey, Stage)>,
+    /// The forms of the page of accesses.
+    pub(super) accesses: FormTokens<AccessStage>,
+    /// The origins that may frame the SCA page.
+    pub(super) frames: Frames,
     /// The forms of the console.
     pub(super) console: FormTokens<()>,
     pub(super) trust: Trust,
@@ -76,8 +81,11 @@ impl Core {
 
 /// Whether the path belongs to the bank's own channel or to the simulation, which a person at this machine uses, and no TPP.
 fn is_own_channel(path: &str) -> bool {
+    let is = |prefix: &str, suffix: &str| path.starts_with(prefix) && path.ends_with(suffix);
     path == "/v1/sandbox/batch"
-        || path.starts_with("/v1/sandbox/payments/") && path.ends_with("/cancellation")
+        || is("/v1/sandbox/payments/", "/cancellation")
+        || is("/v1/sandbox/payments/", "/change")
+        || is("/v1/sandbox/accounts/", "/payments")
 }
 
 /// Whether a program on this machine calls, and not a page in a browser, which would send Origin.

@@ -1,3 +1,5 @@
+mod payments;
+
 use super::bank::tests::bank;
 use super::*;
 use serde_json::{Value, json};
@@ -12,6 +14,8 @@ fn core(log: Option<&PathBuf>, trust: Trust) -> Core {
         control: Control::new("http://127.0.0.1:9"),
         endings: tokio::sync::Mutex::default(),
         forms: FormTokens::default(),
+        accesses: FormTokens::default(),
+        frames: Frames::default(),
         console: FormTokens::default(),
         trust,
     }
@@ -47,6 +51,34 @@ fn an_option_switches_the_known_issue_on() {
         let bank = open_bank(&line.core).unwrap();
         assert_eq!(bank.has_known_issue, expected);
     }
+}
+
+//= SBX-17 accepted
+//= SBX-17 refused
+#[test]
+fn an_option_names_each_origin_that_may_frame_the_page() {
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        core: CoreArgs,
+    }
+    let read = |origins: &[&str]| {
+        let options = origins
+            .iter()
+            .flat_map(|origin| ["--frame-origin", *origin]);
+        let line: Result<Line, _> =
+            clap::Parser::try_parse_from(["core"].into_iter().chain(options));
+        line.map(|line| line.core.frame_origins.len())
+    };
+    assert_eq!(read(&[]).unwrap(), 0);
+    let two = ["https://tpp.example", "https://other.example:8443"];
+    assert_eq!(read(&two).unwrap(), 2);
+    let refused = read(&["https://tpp.example/page"]).unwrap_err();
+    let text = refused.to_string();
+    assert!(
+        text.contains("--frame-origin") && text.contains("no path"),
+        "{text}"
+    );
 }
 
 #[tokio::test]
@@ -174,7 +206,13 @@ async fn what_a_browser_asks_is_not_written_down() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("core.jsonl");
     let core = Arc::new(core(Some(&log), Trust::Anyone));
-    for target in ["/sca?request=secret", "/bank.css", "/bank.svg", "/console"] {
+    for target in [
+        "/sca?request=secret",
+        "/accesses",
+        "/bank.css",
+        "/bank.svg",
+        "/console",
+    ] {
         let get = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         let answer = ask(Arc::clone(&core), get.as_bytes()).await;
         assert!(answer.starts_with("HTTP/1.1 "), "{answer}");

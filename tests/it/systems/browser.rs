@@ -259,6 +259,11 @@ fn every_flow_in_a_browser() {
     let asked = json!({"name": "console", "pages": 2, "is_long": true});
     stage.visit(asked, "/console");
 
+    // The page of accesses, on which the PSU withdraws the only one.
+    let asked = json!({"name": "accesses", "language": "nb", "identity": KARI});
+    stage.ends_at(asked, "/accesses", "Hvem kan lese kontoene dine");
+    stage.send(&list.clone().with("PSU-ID", &psu), 401);
+
     // The time is over when the PSU opens the link; and a bank whose gateway is unavailable.
     let now = Clock::System.now();
     let clock = Clock::standing(now);

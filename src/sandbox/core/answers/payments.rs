@@ -1,4 +1,8 @@
-//! Payments of every product, from their creation to their status (SBX-6, SBX-11, SBX-12).
+//! Payments of every product, from their creation to their status (SBX-6, SBX-11, SBX-12), and what the bank and its customer change of
+//! them in the bank's own channel (SBX-17).
+
+// The texts of a creation response.
+mod notice;
 
 use super::super::answer::{Answer, Asked, Ids, Stop, error, refused};
 use super::super::bank::Bank;
@@ -9,6 +13,9 @@ use super::super::payment::{DOMESTIC, INSTANT, Payment, Status};
 use super::{amount, answered, link, psu, sca_demanded, sca_link, unknown};
 use serde_json::{Map, Value, json};
 
+/// The member that permits payments from an account of the sandbox.
+pub(super) const PAYMENTS_ALLOWED: &str = "paymentsAllowed";
+
 /// §B and the other products: creates a payment of the PSU, or of the person in X-PSU-IDENTITY (§Single SCA payment flow).
 pub(in super::super) fn initiate(
     asked: &Asked<'_>,
@@ -16,6 +23,7 @@ pub(in super::super) fn initiate(
     bank: &Bank,
 ) -> Result<Answer, Stop> {
     let payer = payer(asked, bank)?;
+    let allows_duplicates = allows_duplicates(asked)?;
     let product = ids.first().map(String::as_str).unwrap_or_default();
     let ordered = Ordered {
         tpp: &asked.caller.tpp,
@@ -28,19 +36,28 @@ pub(in super::super) fn initiate(
         Ok(payment) => payment,
         Err(violations) => return Err(Stop::Refused(faulty(&violations))),
     };
-    // §B: whether logical duplicates are allowed, which is the default.
-    let no_duplicates = asked.parameter("allowLogicalDuplicate").as_deref() == Some("false");
-    if no_duplicates && bank.is_duplicate(&payment)? {
+    if !allows_duplicates && bank.is_duplicate(&payment)? {
         let text = "The same payment was initiated today already.";
         return Err(refused(409, "CONFLICT", text));
     }
     bank.keep(&payment)?;
+    let payment = exempt(asked, bank, payment)?;
     let mut created = state(&payment);
     created.insert("paymentId".into(), json!(payment.id));
     created.extend(fees(bank, &payment)?);
-    let text = "The payment is carried out once you have signed it.";
+    let language = asked.caller.language;
+    let text = notice::psu_message(&payment, language);
     created.insert("psuMessage".into(), json!(text));
-    created.insert("_links".into(), authorise_and_status(&payment.path()));
+    if let Some(warning) = notice::warning(&payment, language) {
+        created.insert("tppMessages".into(), json!([warning]));
+    }
+    let mut links = authorise_and_status(&payment.path());
+    if let Some(links) = links.as_object_mut()
+        && payment.status() != Status::Received
+    {
+        links.remove("startAuthorisation");
+    }
+    created.insert("_links".into(), links);
     answered(asked, 201, Value::Object(created))
 }
 
@@ -84,6 +101,52 @@ pub(in super::super) fn fee_information(
     answered(asked, 200, body)
 }
 
+/// The bank's own channel: its customer changes a payment that is signed and not booked (§Versioning 1.18.0). The payment keeps its id.
+pub(in super::super) fn change(asked: &Asked<'_>, ids: &Ids, bank: &Bank) -> Result<Answer, Stop> {
+    let id = ids.first().map(String::as_str).unwrap_or_default();
+    // Through the gateway, a TPP reaches its own payments only; the bank's own channel names no TPP.
+    let tpp = &asked.caller.tpp;
+    let payment = bank.payment(id)?;
+    let payment = payment.filter(|payment| tpp.is_empty() || payment.tpp == *tpp);
+    let payment = payment.ok_or_else(no_payment)?;
+    if !payment.is_changeable() {
+        let text = "Only a single payment that is signed and not booked can be changed.";
+        return Err(refused(409, "CONFLICT", text));
+    }
+    if let Err(violations) = bank.change(&payment, &asked.object()?)? {
+        return Err(Stop::Refused(faulty(&violations)));
+    }
+    let changed = bank.payment(id)?.ok_or_else(no_payment)?;
+    let status = changed.status().word();
+    Ok((200, json!({"paymentId": id, "transactionStatus": status})))
+}
+
+/// The bank's own channel: the bank permits payments from an account, or removes the permission (§Bank-offered consent).
+pub(in super::super) fn permit(asked: &Asked<'_>, ids: &Ids, bank: &Bank) -> Result<Answer, Stop> {
+    let id = ids.first().map(String::as_str).unwrap_or_default();
+    let account = bank.account(id)?;
+    let account = account.ok_or_else(|| unknown("There is no such account."))?;
+    let Some(permitted) = payments_allowed(&asked.object()?)? else {
+        return Err(no_boolean());
+    };
+    bank.permit_payments(&account.id, permitted)?;
+    let body = json!({"id": account.id, PAYMENTS_ALLOWED: permitted});
+    Ok((200, body))
+}
+
+/// Whether a body permits payments from an account; `None` if it says nothing of them.
+pub(super) fn payments_allowed(body: &Map<String, Value>) -> Result<Option<bool>, Stop> {
+    let given = body.get(PAYMENTS_ALLOWED);
+    given
+        .map(|value| value.as_bool().ok_or_else(no_boolean))
+        .transpose()
+}
+
+fn no_boolean() -> Stop {
+    let text = format!("{PAYMENTS_ALLOWED}: true or false.");
+    refused(400, "FORMAT_ERROR", &text)
+}
+
 /// The links of an unsigned payment or basket.
 pub(super) fn authorise_and_status(path: &str) -> Value {
     json!({
@@ -102,10 +165,35 @@ fn payer(asked: &Asked<'_>, bank: &Bank) -> Result<Customer, Stop> {
     }
 }
 
+/// §B: whether logical duplicates are allowed, which is the default. The gateway knows the parameter of one product only.
+fn allows_duplicates(asked: &Asked<'_>) -> Result<bool, Stop> {
+    match asked.parameter("allowLogicalDuplicate").as_deref() {
+        None | Some("true") => Ok(true),
+        Some("false") => Ok(false),
+        Some(_) => {
+            let text = "The parameter allowLogicalDuplicate is true or false.";
+            Err(Stop::Refused(faulty(&[Violation::format("", text)])))
+        }
+    }
+}
+
+/// §SCA 1: signs a new payment that the bank exempts. In a single SCA the PSU-ID comes with the SCA, so the bank demands it.
+fn exempt(asked: &Asked<'_>, bank: &Bank, payment: Payment) -> Result<Payment, Stop> {
+    if asked.caller.psu.is_none() || !bank.is_exempt(&payment)? {
+        return Ok(payment);
+    }
+    bank.sign(&payment.id)?;
+    bank.payment(&payment.id)?.ok_or_else(no_payment)
+}
+
+fn no_payment() -> Stop {
+    unknown("There is no such payment.")
+}
+
 /// A TPP's own payment.
 fn own(asked: &Asked<'_>, path: &str, bank: &Bank) -> Result<Payment, Stop> {
     let found = bank.payment_at(&asked.caller.tpp, path)?;
-    found.ok_or_else(|| unknown("There is no such payment."))
+    found.ok_or_else(no_payment)
 }
 
 /// A TPP's own payment, if it may be read: a domestic one not before it is approved (SBX-14, the known issue).

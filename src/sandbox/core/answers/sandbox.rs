@@ -1,16 +1,17 @@
-//! The sandbox's own operations: mock data, the batch, and the bank's own channel (SBX-1, SBX-2, SBX-4, SBX-5).
+//! The sandbox's own operations: its customers, the batch, and the bank's own channel (SBX-1, SBX-2, SBX-5). What they change of one
+//! account is in mock.rs.
 //!
-//! Invariant: amounts are strings, as the interface describes them, except the int32 of a sandbox transaction. No x-accept-fix reaches
-//! these operations (HDR-3), so no fix changes their answers.
+//! No x-accept-fix reaches these operations (HDR-3), so no fix changes their answers.
 
 use super::super::answer::{Answer, Asked, Ids, Stop, refused};
 use super::super::bank::Bank;
-use super::super::customer::{Account, AccountKind, Customer, NewAccount};
-use super::super::details::{by_hand, text_fault};
-use super::super::history::{Page, Transaction};
+use super::super::customer::{AccountKind, Customer, NewAccount};
+use super::super::details::text_fault;
 use super::super::kid::Modulus;
-use super::super::money::{MOST, NOK, iban};
-use super::{amount, link, reference, unknown};
+use super::super::money::{MOST, NOK};
+use super::mock::{TOGETHER, check_currency, format_error, mock_account, read_amount};
+use super::payments::{PAYMENTS_ALLOWED, payments_allowed};
+use super::{reference, unknown};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -59,6 +60,7 @@ pub(in super::super) fn open_account(
     if bank.rates.digits(currency).is_none() {
         return Err(format_error("currency: one that the bank has a rate for."));
     }
+    check_currency(&body, &["balance", "creditLine"], currency)?;
     let sum = |name: &str| match body.get(name) {
         None => Ok(0),
         Some(written) => read_amount(bank, written, currency).ok_or_else(|| {
@@ -79,87 +81,18 @@ pub(in super::super) fn open_account(
     if new.opening.saturating_add(new.credit_line) > MOST {
         return Err(format_error(&format!("balance, creditLine: {TOGETHER}")));
     }
+    let may_pay = payments_allowed(&body)?.unwrap_or(true);
     let id = bank.open_account(&customer.id, &new)?;
+    bank.permit_payments(&id, may_pay)?;
     let account = bank
         .account(&id)?
         .ok_or_else(|| unknown("There is no such account."))?;
     let mut shown = mock_account(bank, &account)?;
     if let Some(shown) = shown.as_object_mut() {
         shown.insert("customerId".into(), json!(customer.id));
+        shown.insert(PAYMENTS_ALLOWED.into(), json!(may_pay));
     }
     Ok((201, shown))
-}
-
-/// §D: every transaction of an account.
-pub(in super::super) fn transactions(
-    asked: &Asked<'_>,
-    ids: &Ids,
-    bank: &Bank,
-) -> Result<Answer, Stop> {
-    let account = mock(ids, bank, |_| true)?;
-    let page = Page {
-        from: asked.parsed("fromDate"),
-        to: asked.parsed("toDate"),
-        offset: asked.parsed("offset").unwrap_or(0),
-        limit: asked.parsed("limit").unwrap_or(i64::MAX - 1),
-    };
-    let (found, _) = bank.transactions(&account.id, &page)?;
-    let shown = found
-        .into_iter()
-        .map(|one| mock_transaction(bank, &account, one));
-    Ok((200, shown.collect()))
-}
-
-/// Adds a transaction by hand. A member that breaks the table of transaction details is refused (SBX-8).
-pub(in super::super) fn add_transaction(
-    asked: &Asked<'_>,
-    ids: &Ids,
-    bank: &Bank,
-) -> Result<Answer, Stop> {
-    let account = mock(ids, bank, |_| true)?;
-    let body = asked.object()?;
-    let sum = body
-        .get("amount")
-        .and_then(|written| read_amount(bank, written, &account.currency));
-    let sum = sum.filter(|sum| *sum != 0).ok_or_else(|| {
-        format_error("amount: minor units as an int32, or a decimal as a string; not 0.")
-    })?;
-    if !bank.balance(&account.id)?.has_room_for(sum) {
-        return Err(format_error(&format!("amount: {TOGETHER}")));
-    }
-    let mut details = by_hand(&body).map_err(|faults| format_error(&faults.join(" ")))?;
-    if let Some(original) = body.get(ORIGINAL).filter(|value| !value.is_null()) {
-        if !is_amount(bank, original) {
-            let text =
-                "an amount and its currency, as in {\"amount\": \"30.00\", \"currency\": \"EUR\"}.";
-            return Err(format_error(&format!("{ORIGINAL}: {text}")));
-        }
-        details.insert(ORIGINAL.to_owned(), original.clone());
-    }
-    let posting = bank.adjust(&account.id, &account.currency, sum, details)?;
-    let found = bank.transaction_of(&account.id, posting)?;
-    let found = found.ok_or_else(|| unknown("There is no such transaction."))?;
-    Ok((201, mock_transaction(bank, &account, found)))
-}
-
-/// §Versioning 1.17.1: sets an account's balance, by booking the difference.
-pub(in super::super) fn set_balance(
-    asked: &Asked<'_>,
-    ids: &Ids,
-    bank: &Bank,
-) -> Result<Answer, Stop> {
-    let account = mock(ids, bank, |kind| kind != AccountKind::Card)?;
-    update(asked, &account, bank)
-}
-
-/// As [`set_balance`], for a card account.
-pub(in super::super) fn set_card_balance(
-    asked: &Asked<'_>,
-    ids: &Ids,
-    bank: &Bank,
-) -> Result<Answer, Stop> {
-    let account = mock(ids, bank, |kind| kind == AccountKind::Card)?;
-    update(asked, &account, bank)
 }
 
 /// SBX-2: the batch, on demand.
@@ -197,45 +130,6 @@ pub(in super::super) fn cancel_payment(
     }
     let status = bank.payment(id)?.map(|payment| payment.status().word());
     Ok((200, json!({"paymentId": id, "transactionStatus": status})))
-}
-
-/// The amount of a card transaction in the currency of the purchase.
-const ORIGINAL: &str = "originalAmount";
-
-/// The form of what an account keeps together.
-const TOGETHER: &str =
-    "at most 18 digits, together with the balance, what is signed, and the credit line.";
-
-fn update(asked: &Asked<'_>, account: &Account, bank: &Bank) -> Result<Answer, Stop> {
-    let body = asked.object()?;
-    let written = body.get("balance").or_else(|| body.get("amount"));
-    let wanted = written.and_then(|written| read_amount(bank, written, &account.currency));
-    let wanted =
-        wanted.ok_or_else(|| format_error("balance: a decimal of the currency, as a string."))?;
-    let balance = bank.balance(&account.id)?;
-    let change = wanted.saturating_sub(balance.booked);
-    if change.saturating_abs() > MOST {
-        return Err(format_error(
-            "balance: the change is more than the bank books at once.",
-        ));
-    }
-    if !balance.has_room_for(change) {
-        return Err(format_error(&format!("balance: {TOGETHER}")));
-    }
-    if change != 0 {
-        let details = Map::from_iter([(
-            "remittanceInformationUnstructured".to_owned(),
-            json!("Saldojustering"),
-        )]);
-        bank.adjust(&account.id, &account.currency, change, details)?;
-    }
-    Ok((200, mock_account(bank, account)?))
-}
-
-fn mock(ids: &Ids, bank: &Bank, is_kind: impl Fn(AccountKind) -> bool) -> Result<Account, Stop> {
-    let id = ids.first().map(String::as_str).unwrap_or_default();
-    let found = bank.account(id)?.filter(|account| is_kind(account.kind));
-    found.ok_or_else(|| unknown("There is no such account."))
 }
 
 /// A name in the body, as long as transaction details have names at most: a customer is the debtor of payments (SBX-8).
@@ -283,99 +177,4 @@ fn all_customers(bank: &Bank) -> Result<Vec<Value>, Stop> {
         }));
     }
     Ok(all)
-}
-
-fn mock_account(bank: &Bank, account: &Account) -> Result<Value, Stop> {
-    let balance = bank.balance(&account.id)?;
-    Ok(json!({
-        "id": account.id,
-        "accountType": account.kind.name(),
-        "name": account.name,
-        "bban": account.bban,
-        "iban": iban(&account.bban),
-        "currency": account.currency,
-        "balance": amount(bank, balance.booked, &account.currency),
-        "creditLine": amount(bank, balance.credit_line, &account.currency),
-    }))
-}
-
-/// §Sandbox transaction: all members are required. An int32 has no fraction, so its amount is in minor units; unknown values are
-/// empty, and the account's own side is the account. An amount beyond an int32 is the int32 nearest to it, and transactionAmount, which
-/// no other sandbox transaction has, is all of it, as in the details (SBX-17).
-fn mock_transaction(bank: &Bank, account: &Account, transaction: Transaction) -> Value {
-    let Transaction {
-        id,
-        details,
-        amount: sum,
-        ..
-    } = transaction;
-    let nearest = if sum < 0 { i32::MIN } else { i32::MAX };
-    let short = i32::try_from(sum);
-    let text = |name: &str| {
-        details
-            .get(name)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-    };
-    let side = |name: &str, is_own: bool| {
-        let number = |kind: &str| details.get(name)?.get(kind)?.as_str();
-        let own = |number: String| if is_own { number } else { String::new() };
-        json!({
-            "iban": number("iban").map_or_else(|| own(iban(&account.bban)), str::to_owned),
-            "bban": number("bban").map_or_else(|| own(account.bban.clone()), str::to_owned),
-        })
-    };
-    let code = match text("bankTransactionCode") {
-        "" => "PMNT",
-        code => code,
-    };
-    let href = format!("/v1/sandbox/accounts/{}/transactions", account.id);
-    let mut shown = json!({
-        "id": id,
-        "amount": short.unwrap_or(nearest),
-        "currency": account.currency,
-        "valueDate": transaction.valued.to_string(),
-        "remittanceInformationUnstructured": text("remittanceInformationUnstructured"),
-        "creditorName": text("creditorName"),
-        "creditorAccount": side("creditorAccount", sum > 0),
-        "debtorName": text("debtorName"),
-        "debtorAccount": side("debtorAccount", sum < 0),
-        "bankTransactionCode": code,
-        "ultimateDebtor": text("ultimateDebtor"),
-        "ultimateCreditor": text("ultimateCreditor"),
-        "purposeCode": text("purposeCode"),
-        "bookingDate": transaction.booked.to_string(),
-        "_links": {"self": link(&href, "GET")},
-    });
-    if let Some(shown) = shown.as_object_mut()
-        && short.is_err()
-    {
-        let whole = amount(bank, sum, &account.currency);
-        shown.insert("transactionAmount".into(), whole);
-    }
-    shown
-}
-
-/// Minor units as an int32, a decimal as text, or an amount object.
-fn read_amount(bank: &Bank, written: &Value, currency: &str) -> Option<i64> {
-    match written {
-        Value::Number(number) => i32::try_from(number.as_i64()?).ok().map(i64::from),
-        Value::String(text) => bank.rates.read(text, currency),
-        Value::Object(object) => bank.rates.read(object.get("amount")?.as_str()?, currency),
-        _ => None,
-    }
-}
-
-/// Whether this is an amount object: a decimal of a currency that the bank has a rate for.
-fn is_amount(bank: &Bank, written: &Value) -> bool {
-    let currency = written.get("currency").and_then(Value::as_str);
-    let amount = currency.and_then(|currency| read_amount(bank, written, currency));
-    amount.is_some()
-        && written
-            .as_object()
-            .is_some_and(|members| members.len() == 2)
-}
-
-fn format_error(text: &str) -> Stop {
-    refused(400, "FORMAT_ERROR", text)
 }

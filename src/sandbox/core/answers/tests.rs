@@ -3,9 +3,12 @@
 mod accounts;
 mod amounts;
 mod baskets;
+mod channel;
 mod details;
+mod history;
 mod instructions;
 mod mock;
+mod notices;
 mod payments;
 
 use crate::core::answer::Answer;

@@ -6,6 +6,7 @@ use super::super::bank::{Bank, BankFault};
 use super::super::control::Pending;
 use super::super::customer::Account;
 use super::super::ending::Approval;
+use super::super::grants::{Grants, Standing};
 use super::subject::{Subject, Sum};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -31,16 +32,19 @@ pub(super) struct Choice {
     pub(super) account: Account,
     /// The usable amount.
     pub(super) available: Sum,
-    /// Whether it is open to the TPP already.
+    /// Whether the PSU opened it to the TPP, and has not withdrawn this since.
     pub(super) is_open: bool,
+    /// Whether the TPP may read it today, without another SCA.
+    pub(super) is_readable: bool,
 }
 
-/// The contexts that the PSU may choose from, limited by the TPP's choice.
+/// The contexts that the PSU may choose from, limited by the TPP's choice. Whether the TPP may read accounts is the gateway's to say.
 pub(super) fn contexts(
     bank: &Bank,
     pending: &Pending,
     subject: &Subject,
     identity: &str,
+    grants: &Grants,
 ) -> Result<Vec<Context>, BankFault> {
     let customer = bank.customer(identity)?;
     let psu = bank.psu_id(&pending.tpp, &customer)?;
@@ -51,13 +55,21 @@ pub(super) fn contexts(
         .into_iter()
         .chain(agreements)
         .filter(|(agreement, _)| is_asked_for(pending, subject, *agreement));
+    let open_agreements = bank.open_agreements(psu)?;
+    let today = bank.now().timestamp();
+    let is_current = grants.until().is_some_and(|until| until > today);
     asked
         .map(|(agreement, name)| {
             let open = bank.open_accounts(psu, agreement)?;
+            let (is_given, is_whole) = match grants.standing(agreement, open_agreements) {
+                Standing::Given(grant) => (true, grant.is_none_or(|grant| grant.is_of(open.len()))),
+                Standing::Unclear | Standing::Ended => (false, false),
+            };
             let accounts = bank.accounts_in(&customer.id, agreement)?;
             let accounts = accounts.unwrap_or_default().into_iter().map(|account| {
-                let is_open = open.contains(&account.id);
-                choice(bank, account, is_open)
+                let is_open = is_given && open.contains(&account.id);
+                let is_readable = is_open && is_whole && is_current;
+                choice(bank, account, is_open, is_readable)
             });
             Ok(Context {
                 psu,
@@ -69,7 +81,12 @@ pub(super) fn contexts(
         .collect()
 }
 
-fn choice(bank: &Bank, account: Account, is_open: bool) -> Result<Choice, BankFault> {
+fn choice(
+    bank: &Bank,
+    account: Account,
+    is_open: bool,
+    is_readable: bool,
+) -> Result<Choice, BankFault> {
     Ok(Choice {
         available: Sum {
             amount: bank.balance(&account.id)?.available(),
@@ -78,6 +95,7 @@ fn choice(bank: &Bank, account: Account, is_open: bool) -> Result<Choice, BankFa
         },
         account,
         is_open,
+        is_readable,
     })
 }
 

@@ -1,15 +1,22 @@
+// The gateway's control listener.
+mod gateway;
+// The page of accesses, and frames.
+mod accesses;
+mod frames;
+
 use super::super::bank::tests::{NOON, bank};
 use super::super::control::Control;
 use super::super::ending;
 use super::super::form_token::FormTokens;
+use super::super::frames::Frames;
 use super::super::journal::Journal;
 use super::super::payment::order::Ordered;
 use super::super::router;
 use super::super::seed::WITH_AGREEMENT;
 use super::super::state::{Core, Trust};
 use crate::demo::form::Form;
-use axum::routing::post;
-use axum::{Json, Router};
+use axum::Router;
+use gateway::Gateway;
 use portvakt::tools::tpp::{CallOptions, SignedRequest, TppAnswer, call};
 use portvakt_base::clock::{Clock, Timestamp};
 use serde_json::{Value, json};
@@ -27,9 +34,9 @@ struct Stage {
     core: Arc<Core>,
     /// The calls to the control listener.
     told: Arc<Mutex<Vec<(&'static str, Value)>>>,
-    /// The gateway's answer to a completion, if it refuses.
+    /// The call that the gateway refuses, and its answer.
     fault: Arc<Mutex<Value>>,
-    /// What the gateway knows of the PSU.
+    /// What the gateway knows of each PSU, by PSU-ID.
     known: Arc<Mutex<Value>>,
     /// The number of links that were followed.
     links: AtomicUsize,
@@ -51,45 +58,13 @@ impl Stage {
 
     /// As [`Self::new`], with an answer that a test may change.
     async fn asking(pending: Arc<Mutex<Value>>) -> Self {
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let read = move |Json(asked): Json<Value>| async move {
-            if asked["request"] == "old" {
-                let body = json!({"status": 410, "reason": "sca-request-expired"});
-                return (axum::http::StatusCode::GONE, Json(body));
-            }
-            (
-                axum::http::StatusCode::OK,
-                Json(pending.lock().unwrap().clone()),
-            )
-        };
-        let fault = Arc::new(Mutex::new(Value::Null));
-        let tell = |path: &'static str| {
-            let (told, fault) = (Arc::clone(&told), Arc::clone(&fault));
-            post(move |Json(body): Json<Value>| async move {
-                told.lock().unwrap().push((path, body));
-                let fault = fault.lock().unwrap().clone();
-                match fault["status"].as_u64().filter(|_| path == "complete") {
-                    Some(status) => (
-                        u16::try_from(status).unwrap().try_into().unwrap(),
-                        Json(fault),
-                    ),
-                    None => {
-                        let done =
-                            json!({"redirect_uri": "https://tpp.example/back", "withdrawn": 1});
-                        (axum::http::StatusCode::OK, Json(done))
-                    }
-                }
-            })
-        };
-        let known = Arc::new(Mutex::new(json!({"contexts": []})));
-        let answer = Arc::clone(&known);
-        let psu = move || async move { Json(answer.lock().unwrap().clone()) };
-        let control = Router::new()
-            .route("/sca/read", post(read))
-            .route("/sca/complete", tell("complete"))
-            .route("/sca/fail", tell("fail"))
-            .route("/psu/read", post(psu))
-            .route("/psu/withdraw", tell("withdraw"));
+        Self::framed(pending, Frames::default()).await
+    }
+
+    /// As [`Self::asking`], with pages that may be framed.
+    async fn framed(pending: Arc<Mutex<Value>>, frames: Frames) -> Self {
+        let gateway = Gateway::new(pending);
+        let control = gateway.router();
         let control = Control::new(&serve(control).await);
         let (bank, clock) = bank();
         let core = Arc::new(Core {
@@ -98,15 +73,17 @@ impl Stage {
             control,
             endings: tokio::sync::Mutex::default(),
             forms: FormTokens::default(),
+            accesses: FormTokens::default(),
+            frames,
             console: FormTokens::default(),
             trust: Trust::Anyone,
         });
         Self {
             page: serve(router(Arc::clone(&core))).await,
             core,
-            told,
-            fault,
-            known,
+            told: gateway.told,
+            fault: gateway.fault,
+            known: gateway.known,
             links: AtomicUsize::new(0),
             clock,
         }
@@ -197,7 +174,12 @@ impl Stage {
 
     /// The gateway refuses completions from now on.
     fn refuse(&self, status: u16, reason: &str) {
-        *self.fault.lock().unwrap() = json!({"status": status, "reason": reason});
+        self.refuse_call("complete", status, reason);
+    }
+
+    /// The gateway refuses a call from now on.
+    fn refuse_call(&self, call: &str, status: u16, reason: &str) {
+        *self.fault.lock().unwrap() = json!({"call": call, "status": status, "reason": reason});
     }
 
     /// Kari approves a payment; gives its path, and the answer.
@@ -593,7 +575,8 @@ async fn a_completion_whose_answer_was_lost_for_long_is_recognised() {
     let (stage, pending) = payment_stage().await;
     stage.refuse(410, "sca-request-expired");
     let context = json!({"context": "PRIVATE", "last_sca": "2026-03-02T11:00:00Z"});
-    *stage.known.lock().unwrap() = json!({"contexts": [context]});
+    let psu = stage.psu();
+    stage.known.lock().unwrap()[psu.as_str()] = json!({"contexts": [context]});
     let (path, answer) = stage.approve_payment(&pending).await;
     assert_eq!(stage.status(&path), "ACTC");
     assert!(

@@ -41,7 +41,8 @@ pub(super) fn notice(
     page(language, title, content).answer(status)
 }
 
-fn page(language: Language, title: &str, content: Markup) -> Page<'_> {
+/// A page with this heading.
+pub(super) fn page(language: Language, title: &str, content: Markup) -> Page<'_> {
     let words = Words::of(language);
     Page {
         language: language.tag(),
@@ -53,20 +54,25 @@ fn page(language: Language, title: &str, content: Markup) -> Page<'_> {
     }
 }
 
+/// The question who the PSU is.
+pub(super) fn identity_field(words: &Words, hint: &str, is_wrong: bool) -> Markup {
+    html! {
+        div.card {
+            h2 { (words.identify) }
+            label.field for="identity" { (words.number) }
+            input type="text" id="identity" name="identity" inputmode="numeric" maxlength="11" autocomplete="off"
+                required aria-describedby="hint" aria-invalid=[is_wrong.then_some("true")];
+            p.hint #hint { (hint) }
+        }
+    }
+}
+
 impl View<'_> {
     /// The first page: asks for the number. `alert` says why it is shown again.
     pub(super) fn identify(&self, form: &str, alert: Option<&str>) -> Response<Body> {
         let words = self.words();
         let is_wrong = alert == Some(words.number_wrong);
-        let fields = html! {
-            div.card {
-                h2 { (words.identify) }
-                label.field for="identity" { (words.number) }
-                input type="text" id="identity" name="identity" inputmode="numeric" maxlength="11" autocomplete="off"
-                    required aria-describedby="hint" aria-invalid=[is_wrong.then_some("true")];
-                p.hint #hint { (words.number_hint) }
-            }
-        };
+        let fields = identity_field(words, words.number_hint, is_wrong);
         self.answer(form, alert, &fields, words.next)
     }
 
@@ -147,7 +153,7 @@ impl View<'_> {
                 input type="checkbox" name="account" value=(account.id) checked[choice.is_open];
                 span {
                     (account.name)
-                    small { (grouped(&account.bban)) @if choice.is_open { " – " (words.open_today) } }
+                    small { (grouped(&account.bban)) @if choice.is_readable { " – " (words.open_today) } }
                 }
                 span.sum { (self.sum(&choice.available)) small { (words.available) } }
             }
@@ -281,6 +287,7 @@ impl View<'_> {
     }
 }
 
-fn row(name: &str, value: &Markup) -> Markup {
+/// A row of a list of terms.
+pub(super) fn row(name: &str, value: &Markup) -> Markup {
     html! { div { dt { (name) } dd { (value) } } }
 }

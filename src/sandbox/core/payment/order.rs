@@ -53,7 +53,7 @@ impl Bank {
         };
         let mut members = Members::new(&body);
         members.check_characters();
-        let form = form(&mut members, ordered.product);
+        let form = form(&mut members, ordered.product, self.today());
         let debtor = self.debtor(ordered, &mut members)?;
         let requested = requested(&mut members, ordered.product, self.today());
         let mut parts = Vec::new();
@@ -92,7 +92,7 @@ impl Bank {
         }))
     }
 
-    /// The debtor's account: one of the PSU's own in this context, and not a card account.
+    /// The debtor's account: one of the PSU's own in this context, not a card account, and one that the bank lets pay.
     fn debtor(
         &self,
         ordered: &Ordered<'_>,
@@ -124,6 +124,13 @@ impl Bank {
                     "The account has another currency.",
                 );
             }
+            Some(account) if !self.may_pay_from(&account.id)? => members.say(Violation {
+                status: 403,
+                code: "FORBIDDEN",
+                path: "debtorAccount".into(),
+                text: "The bank permits no payments from this account. It can be read as before."
+                    .into(),
+            }),
             Some(_) => {}
         }
         Ok(found)
@@ -131,7 +138,7 @@ impl Bank {
 }
 
 /// The form of the payment, with a check of the members that the form requires.
-fn form(members: &mut Members<'_>, product: &str) -> Form {
+fn form(members: &mut Members<'_>, product: &str, today: Date) -> Form {
     let form = match (members.get("payments"), members.get("frequency")) {
         (Some(_), _) => Form::Bulk,
         (None, Some(_)) => Form::Periodic,
@@ -152,6 +159,7 @@ fn form(members: &mut Members<'_>, product: &str) -> Form {
     }
     if form == Form::Periodic {
         check_period(members);
+        check_days(members, today);
     }
     form
 }
@@ -172,12 +180,6 @@ fn check_period(members: &mut Members<'_>) {
     let frequency = members.get("frequency").and_then(Value::as_str);
     if !frequency.is_some_and(|frequency| frequencies.contains(&frequency)) {
         members.refuse("frequency", &format!("One of {}.", frequencies.join(", ")));
-    }
-    if members.day("startDate").is_none() {
-        members.refuse(
-            "startDate",
-            "A periodic payment begins on a day, as in 2027-01-31.",
-        );
     }
     if frequency != Some("MonthlyVariable") {
         return;
@@ -200,6 +202,36 @@ fn check_period(members: &mut Members<'_>) {
             "monthsOfExecution",
             "MonthlyVariable names its months, as in [\"1\", \"7\"].",
         );
+    }
+}
+
+/// SBX-17: a periodic payment begins today or later, and does not end before its first day.
+fn check_days(members: &mut Members<'_>, today: Date) {
+    let start = members.day("startDate");
+    match start {
+        None => members.refuse(
+            "startDate",
+            "A periodic payment begins on a day, as in 2027-01-31.",
+        ),
+        Some(start) if start < today => {
+            let text = format!("The day has passed: begin on {today} or later.");
+            members.refuse("startDate", &text);
+        }
+        Some(_) => {}
+    }
+    if members.get("endDate").is_none() {
+        return;
+    }
+    let first = start.map_or(today, |start| start.max(today));
+    match members.day("endDate") {
+        None => members.refuse("endDate", "A day is written as in 2027-01-31."),
+        Some(end) if end < first => {
+            let text = format!(
+                "The end is before the first payment: end on {first} or later, or leave the end out."
+            );
+            members.refuse("endDate", &text);
+        }
+        Some(_) => {}
     }
 }
 

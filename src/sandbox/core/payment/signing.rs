@@ -1,4 +1,5 @@
-//! The PSU's actions on a payment: signing it on the bank's page, and cancelling it in the bank's own channel (SBX-14).
+//! The PSU's actions on a payment: signing it on the bank's page, and cancelling it in the bank's own channel (SBX-14). To change it
+//! there is in change.rs.
 
 use super::super::bank::{Bank, BankFault};
 use super::super::calendar::{bank_day_from, next_run};
@@ -28,7 +29,8 @@ impl Bank {
         bank_day_from(requested.map_or(earliest, |day| day.max(earliest)))
     }
 
-    /// Signs a payment. One that is already signed, cancelled or refused keeps its status.
+    /// Signs a payment. One that is already signed, cancelled or refused keeps its status; one from an account that the bank permits no
+    /// payments from any more is refused.
     pub(in super::super) fn sign(&self, id: &str) -> Result<(), BankFault> {
         let Some(payment) = self.payment(id)? else {
             return Ok(());
@@ -39,8 +41,13 @@ impl Bank {
         self.db
             .prepare_cached("UPDATE payment SET due = ?2 WHERE id = ?1")?
             .execute(params![id, due.to_string()])?;
+        let may_pay = self.may_pay_from(&payment.debtor)?;
         for part in &payment.parts {
             if part.status != Status::Received {
+                continue;
+            }
+            if !may_pay {
+                self.move_part(id, part, Status::Rejected)?;
                 continue;
             }
             if payment.product == INSTANT {

@@ -235,3 +235,68 @@ fn a_payment_that_no_balance_can_hold_is_rejected() {
     // The batch goes on.
     stage.run();
 }
+
+/// Opens an account of this kind in this currency. Returns its id.
+fn opened(stage: &Stage, kind: &str, currency: &str) -> String {
+    let open = json!({"customerId": stage.psu.id, "accountType": kind, "currency": currency});
+    let (status, account) = stage.send("POST /v1/sandbox/accounts", &open);
+    assert_eq!(status, 201, "{account}");
+    account["id"].as_str().unwrap().to_owned()
+}
+
+//= SBX-17 accepted
+//= SBX-17 refused
+#[test]
+fn another_currency_than_the_accounts_is_refused() {
+    let stage = Stage::new();
+    let [nok, card, eur] = [("CURRENT", "NOK"), ("CARD", "NOK"), ("CURRENT", "EUR")]
+        .map(|(kind, currency)| (opened(&stage, kind, currency), currency));
+    let post = |id: &str| format!("POST /v1/sandbox/accounts/{id}/transactions");
+    let put = |group: &str, id: &str| format!("PUT /v1/sandbox/{group}/{id}/balances");
+    for ((id, own), line, member, ok) in [
+        (&nok, post(&nok.0), "amount", 201),
+        (&card, post(&card.0), "amount", 201),
+        (&eur, post(&eur.0), "amount", 201),
+        (&nok, put("accounts", &nok.0), "balance", 200),
+        (&card, put("card-accounts", &card.0), "balance", 200),
+        (&eur, put("accounts", &eur.0), "balance", 200),
+    ] {
+        let other = if *own == "NOK" { "EUR" } else { "NOK" };
+        let beside = |currency: Value| json!({member: "1.00", "currency": currency});
+        let inside = |currency: &str| json!({member: {"amount": "1.00", "currency": currency}});
+        let within = format!("{member}.currency");
+        let before = stage.bank.booked(id).unwrap();
+        for (body, path) in [
+            (beside(json!(other)), "currency"),
+            (beside(json!("kr")), "currency"),
+            (beside(json!(7)), "currency"),
+            (inside(other), within.as_str()),
+        ] {
+            let (status, refused) = stage.send(&line, &body);
+            assert_eq!(
+                (status, &refused["code"]),
+                (400, &json!("FORMAT_ERROR")),
+                "{line} {body}"
+            );
+            let message = refused["message"].as_str().unwrap();
+            assert!(
+                message.starts_with(&format!("{path}: {own}, ")),
+                "{message}"
+            );
+        }
+        assert_eq!(stage.bank.booked(id).unwrap(), before);
+        for body in [beside(json!(own)), beside(Value::Null), inside(own)] {
+            assert_eq!(stage.send(&line, &body).0, ok, "{line} {body}");
+        }
+    }
+    // Also where the account is opened.
+    for (currency, expected) in [("EUR", 400), ("NOK", 201)] {
+        let balance = json!({"amount": "1.00", "currency": currency});
+        let open = json!({"customerId": stage.psu.id, "balance": balance});
+        assert_eq!(
+            stage.send("POST /v1/sandbox/accounts", &open).0,
+            expected,
+            "{currency}"
+        );
+    }
+}

@@ -9,12 +9,15 @@ use portvakt_interface::path::Target;
 use portvakt_interface::payload::Ibans;
 use std::collections::BTreeSet;
 
+/// The beginning of the names of additional proprietary references.
+const PROPRIETARY: &str = "additionalInformationProprietary";
+
 fn catalogue() -> Catalogue {
     Catalogue::new(Environment::Sandbox, builtin()).unwrap()
 }
 
-/// The members of a schema of the OpenAPI description.
-fn described(schema: &str) -> BTreeSet<String> {
+/// A schema of the OpenAPI description.
+fn schema(name: &str) -> Value {
     let setting = Setting {
         environment: Environment::Sandbox,
         system: "portvakt",
@@ -24,7 +27,12 @@ fn described(schema: &str) -> BTreeSet<String> {
         ibans: &Ibans::default(),
     };
     let description = describe(&catalogue(), &setting);
-    members(&description["components"]["schemas"][schema]["properties"])
+    description["components"]["schemas"][name].clone()
+}
+
+/// The members of a schema.
+fn described(name: &str) -> BTreeSet<String> {
+    members(&schema(name)["properties"])
 }
 
 fn members(object: &Value) -> BTreeSet<String> {
@@ -55,6 +63,7 @@ fn judge(details: &Value) {
             "creditorName" | "debtorName" | "ultimateCreditor" | "ultimateDebtor" => (0, 70),
             "remittanceInformationUnstructured" => (0, 140),
             "purposeCode" => (1, 4),
+            name if name.starts_with(PROPRIETARY) => (1, 35),
             _ => continue,
         };
         let length = value.as_str().unwrap().chars().count();
@@ -112,9 +121,19 @@ fn the_list_is_lighter_than_the_details() {
     let details = stage.get(&format!("GET {}", href.unwrap()));
     let [listed, detailed] = [invoice, &details["transactionsDetails"]].map(members);
     assert_eq!(listed, described("ListedTransaction"));
-    assert_eq!(detailed, described("Transaction"));
+    // The names of these have a pattern.
+    let named = detailed
+        .iter()
+        .filter(|name| !name.starts_with(PROPRIETARY));
+    assert_eq!(
+        named.cloned().collect::<BTreeSet<_>>(),
+        described("Transaction")
+    );
+    let patterns = members(&schema("Transaction")["patternProperties"]);
+    assert_eq!(patterns, BTreeSet::from([format!("^{PROPRIETARY}")]));
     let only: Vec<_> = detailed.difference(&listed).map(String::as_str).collect();
     let expected = [
+        "additionalInformationProprietary1",
         "creditorAgent",
         "creditorId",
         "currencyExchange",
@@ -150,6 +169,7 @@ fn book(stage: &Stage, details: &Value) -> Answer {
 }
 
 //= SBX-8 accepted
+//= SBX-17 accepted
 #[test]
 fn a_transaction_by_hand_is_shown_as_it_was_given() {
     let stage = Stage::new();
@@ -162,6 +182,8 @@ fn a_transaction_by_hand_is_shown_as_it_was_given() {
         "remittanceInformationUnstructured": "å".repeat(140),
         "purposeCode": "SALA",
         "originalAmount": {"amount": "-30.00", "currency": "EUR"},
+        "additionalInformationProprietary1": "1",
+        "additionalInformationProprietary9": "å".repeat(35),
     });
     let (status, created) = book(&stage, &longest);
     assert_eq!(status, 201, "{created}");
@@ -171,6 +193,13 @@ fn a_transaction_by_hand_is_shown_as_it_was_given() {
     for (name, value) in longest.as_object().unwrap() {
         assert_eq!(details[name], *value, "{name}");
     }
+    let list = stage.get(&format!("GET /v1/accounts/{account}/transactions?limit=1"));
+    let listed = members(&list["transactions"]["booked"][0]);
+    assert!(listed.contains("purposeCode"), "{listed:?}");
+    assert!(
+        !listed.iter().any(|name| name.starts_with(PROPRIETARY)),
+        "{listed:?}"
+    );
     // An empty text is an unknown value, as this bank writes it.
     let empty = json!({"iban": "", "bban": ""});
     let unknown = json!({"purposeCode": "", "bankTransactionCode": "", "creditorAccount": empty});
@@ -178,9 +207,12 @@ fn a_transaction_by_hand_is_shown_as_it_was_given() {
 }
 
 //= SBX-8 refused
+//= SBX-17 refused
 #[test]
 fn a_transaction_by_hand_keeps_the_table() {
     let stage = Stage::new();
+    let card = stage.account(2);
+    let before = stage.booked(&card);
     for (path, bad) in [
         ("purposeCode", json!("TOOLONGCODE")),
         ("purposeCode", json!(7)),
@@ -201,6 +233,8 @@ fn a_transaction_by_hand_keeps_the_table() {
             "debtorAccount.currency",
             json!({"bban": "7", "currency": "kr"}),
         ),
+        ("additionalInformationProprietary1", json!("a".repeat(36))),
+        ("additionalInformationProprietary1", json!(["a"])),
         ("originalAmount", json!("30.00")),
         (
             "originalAmount",
@@ -223,11 +257,22 @@ fn a_transaction_by_hand_keeps_the_table() {
     let message = body["message"].as_str().unwrap();
     assert!(message.contains("purposeCode: ") && message.contains("creditorAccount: "));
     // Nothing of it was booked.
-    let line = format!(
-        "GET /v1/sandbox/accounts/{}/transactions",
-        stage.account(2).id
-    );
-    assert_eq!(stage.get(&line).as_array().unwrap().len(), 1);
+    let line = format!("GET /v1/sandbox/accounts/{}/transactions", card.id);
+    assert_eq!(stage.get(&line).as_array().unwrap().len(), 5);
+    assert_eq!(stage.booked(&card), before);
+}
+
+//= SBX-17 refused
+#[test]
+fn an_additional_reference_has_a_digit_behind_its_name() {
+    let stage = Stage::new();
+    for ending in ["", "0", "X", "10", "a", "æ"] {
+        let name = format!("{PROPRIETARY}{ending}");
+        let (status, body) = book(&stage, &json!({name: "a"}));
+        assert_eq!((status, &body["code"]), (400, &json!("FORMAT_ERROR")));
+        let expected = format!("{PROPRIETARY}X: X is a digit from 1 to 9.");
+        assert_eq!(body["message"], expected, "{ending}");
+    }
 }
 
 //= SBX-8 refused

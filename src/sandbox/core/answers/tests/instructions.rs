@@ -200,3 +200,92 @@ fn a_logical_duplicate_is_refused_where_the_tpp_says_so() {
         (201, 201)
     );
 }
+
+//= SBX-17 accepted
+//= SBX-17 refused
+#[test]
+fn whether_duplicates_are_allowed_is_true_or_false_for_every_product() {
+    let stage = Stage::new();
+    let body = stage.order("1.00");
+    for product in [DOMESTIC, INSTANT, CROSS_BORDER] {
+        let send = |value: &str| {
+            let line = format!("POST {product}?allowLogicalDuplicate={value}");
+            stage.send(&line, &body)
+        };
+        for value in ["perhaps", "TRUE", "1", ""] {
+            let (status, refused) = send(value);
+            assert_eq!(status, 400, "{value}");
+            assert_eq!(refused["code"], "FORMAT_ERROR");
+            let text = refused["tppMessages"][0]["text"].as_str().unwrap();
+            assert!(text.contains("true or false"), "{text}");
+        }
+        // Nothing was stored of these.
+        assert_eq!(send("false").0, 201);
+        assert_eq!((send("false").0, send("true").0), (409, 201));
+    }
+}
+
+//= SBX-17 accepted
+//= SBX-17 refused
+#[test]
+fn a_periodic_payment_has_days_that_hold() {
+    let stage = Stage::new();
+    let periodic = |start: &str, end: Value| {
+        let changes = json!({"frequency": "Monthly", "startDate": start, "endDate": end});
+        with(&stage.order("1.00"), changes)
+    };
+    for (start, end) in [
+        ("2026-03-02", Value::Null),
+        ("2026-03-02", json!("2026-03-02")),
+        ("2026-04-01", json!("2027-04-01")),
+    ] {
+        stage.initiate(DOMESTIC, &periodic(start, end));
+    }
+    for (start, end, at, advice) in [
+        (
+            "2020-01-31",
+            Value::Null,
+            "startDate",
+            "2026-03-02 or later",
+        ),
+        (
+            "2026-03-01",
+            Value::Null,
+            "startDate",
+            "2026-03-02 or later",
+        ),
+        ("20260401", Value::Null, "startDate", "as in 2027-01-31"),
+        (
+            "2026-04-01",
+            json!("2026-03-31"),
+            "endDate",
+            "2026-04-01 or later",
+        ),
+        ("2026-04-01", json!("soon"), "endDate", "as in 2027-01-31"),
+        (
+            "2026-04-01",
+            json!(20_270_401),
+            "endDate",
+            "as in 2027-01-31",
+        ),
+    ] {
+        let body = periodic(start, end);
+        let (status, code, path) = stage.refused(DOMESTIC, &body);
+        let expected = (400, "FORMAT_ERROR", at);
+        assert_eq!((status, code.as_str(), path.as_str()), expected, "{start}");
+        let (_, refused) = stage.send(&format!("POST {DOMESTIC}"), &body);
+        let messages = refused["tppMessages"].as_array().unwrap();
+        assert_eq!(messages.len(), 1);
+        let text = messages[0]["text"].as_str().unwrap();
+        assert!(text.contains(advice), "{text}");
+    }
+    // Both at once, and the end that is proposed has not passed either.
+    let (_, refused) = stage.send(
+        &format!("POST {DOMESTIC}"),
+        &periodic("2020-01-31", json!("2019-01-31")),
+    );
+    let messages = refused["tppMessages"].as_array().unwrap();
+    assert_eq!(messages.len(), 2);
+    let text = messages[1]["text"].as_str().unwrap();
+    assert!(text.contains("2026-03-02 or later"), "{text}");
+}

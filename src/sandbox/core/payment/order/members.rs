@@ -83,8 +83,11 @@ impl<'a> Members<'a> {
         self.get(name)?.as_str()
     }
 
+    /// A day as the interface writes it: the parser knows more forms, such as 20270131.
     pub(super) fn day(&self, name: &str) -> Option<Date> {
-        self.text(name)?.parse().ok()
+        let text = self.text(name)?;
+        let day: Date = text.parse().ok()?;
+        (day.to_string() == text).then_some(day)
     }
 
     /// Reports a violation.
