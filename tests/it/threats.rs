@@ -57,7 +57,7 @@ fn functions() -> BTreeSet<String> {
                 let name = line
                     .strip_prefix("fn ")
                     .and_then(|rest| rest.split(['(', '<']).next());
-                for name in name {
+                if let Some(name) = name {
                     functions.insert(format!("{file}::{name}"));
                     functions.insert(name.to_owned());
                 }
