@@ -62,7 +62,7 @@ pub struct ReportArgs {
     #[arg(long, value_name = "DIR", conflicts_with = "format")]
     page: Option<PathBuf>,
     /// The bank's name, on the status page.
-    #[arg(long, value_name = "NAME", requires = "page")]
+    #[arg(long, value_name = "NAME", requires = "page", conflicts_with_all = ["format", "sca"])]
     bank: Option<String>,
 }
 

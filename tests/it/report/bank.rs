@@ -175,6 +175,7 @@ fn arguments_that_do_not_fit_are_refused() {
         ["--page", "page", "--format", "json"],
         ["--page", "page", "--sca", "sca.json"],
         ["--bank", "A & B", "--format", "json"],
+        ["--bank", "A & B", "--sca", "sca.json"],
     ] {
         let output = report(folder.path(), &arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
