@@ -125,9 +125,16 @@ fn judge_bundle(
     serves_clients: bool,
 ) {
     let path = read.bundle.path.display();
-    if signing.is_some_and(|types| read.listed.of_types(types).next().is_none()) {
+    if let Some(types) = signing
+        && read.listed.of_types(types).next().is_none()
+    {
+        let wanted = match (types.eseal, types.web) {
+            (true, true) => "seals or web sites",
+            (true, false) => "seals",
+            _ => "web sites",
+        };
         value.fault(format!(
-            "{path} has no anchor of the certificates that may sign (trust.certificate_types), and trust.anchors names none: every request would be refused; import a list with services for seals"
+            "{path} has no anchor of the certificates that may sign (trust.certificate_types), and trust.anchors names none: every request would be refused; import a list with services for {wanted}"
         ));
     }
     let websites = read.listed.of(GrantedType::Web);

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use x509_parser::{
     certificate::X509Certificate,
     extensions::{KeyUsage, ParsedExtension},
+    oid_registry::{OID_X509_EXT_CERTIFICATE_POLICIES, OID_X509_EXT_KEY_USAGE},
 };
 
 /// The deepest nesting of criteria that is judged. The lists have 3.
@@ -77,11 +78,13 @@ pub(super) enum Meets {
 pub(super) struct Judged<'a> {
     usage: Option<&'a KeyUsage>,
     policies: Vec<String>,
+    /// Whether an extension with either cannot be read: nobody can say what the certificate meets.
+    is_unreadable: bool,
 }
 
 impl<'a> Judged<'a> {
     pub(super) fn of(certificate: &'a X509Certificate<'_>) -> Self {
-        let (mut usage, mut policies) = (None, Vec::new());
+        let (mut usage, mut policies, mut is_unreadable) = (None, Vec::new(), false);
         for extension in certificate.extensions() {
             match extension.parsed_extension() {
                 ParsedExtension::KeyUsage(found) => usage = Some(found),
@@ -89,10 +92,17 @@ impl<'a> Judged<'a> {
                     let found = found.iter().map(|policy| policy.policy_id.to_id_string());
                     policies.extend(found);
                 }
-                _ => {}
+                _ => {
+                    let judged = [OID_X509_EXT_KEY_USAGE, OID_X509_EXT_CERTIFICATE_POLICIES];
+                    is_unreadable |= judged.contains(&extension.oid);
+                }
             }
         }
-        Self { usage, policies }
+        Self {
+            usage,
+            policies,
+            is_unreadable,
+        }
     }
 }
 
@@ -102,7 +112,7 @@ impl Criteria {
     }
 
     fn meets_at(&self, judged: &Judged<'_>, depth: usize) -> Meets {
-        if depth >= MAX_DEPTH {
+        if depth >= MAX_DEPTH || judged.is_unreadable {
             return Meets::Unknown;
         }
         let usages = self.key_usages.iter().map(|bits| has_usages(judged, bits));
@@ -158,14 +168,26 @@ fn has_usages(judged: &Judged<'_>, bits: &[KeyUsageBit]) -> Meets {
     every(&mut each, Meets::Yes)
 }
 
+/// Whether a text is an object identifier in its one spelling: numbers without leading zeros, the second below 40 where the first is 0 or 1.
+fn is_identifier(text: &str) -> bool {
+    let is_number = |arc: &str| {
+        let digits = !arc.is_empty() && arc.bytes().all(|byte| byte.is_ascii_digit());
+        digits && (arc == "0" || !arc.starts_with('0'))
+    };
+    let mut arcs = text.split('.');
+    let root = match (arcs.next(), arcs.next()) {
+        (Some("0" | "1"), Some(second)) => second.parse().is_ok_and(|second: u8| second < 40),
+        (Some("2"), Some(_)) => true,
+        _ => false,
+    };
+    root && text.split('.').all(is_number)
+}
+
 /// Whether a certificate names each policy. Of a text that is no object identifier nobody can say what is meant.
 fn has_policies(judged: &Judged<'_>, set: &[String]) -> Meets {
-    let mut each = set.iter().map(|policy| {
-        let is_identifier = |byte: u8| byte.is_ascii_digit() || byte == b'.';
-        match policy.is_empty() || !policy.bytes().all(is_identifier) {
-            true => Meets::Unknown,
-            false => Meets::of(judged.policies.iter().any(|own| own == policy)),
-        }
+    let mut each = set.iter().map(|policy| match is_identifier(policy) {
+        true => Meets::of(judged.policies.iter().any(|own| own == policy)),
+        false => Meets::Unknown,
     });
     every(&mut each, Meets::Yes)
 }

@@ -299,3 +299,18 @@ fn the_page_of_another_stays() {
     assert_eq!(fs::read_dir(site.path("page")).unwrap().count(), 1);
     assert!(site.text("page/index.html").contains("Our bank"));
 }
+
+/// Less than all is never shown as all.
+#[test]
+fn an_availability_is_rounded_down() {
+    for (given, shown) in [
+        (100.0, 100.0),
+        (99.9999, 99.999),
+        (99.999, 99.999),
+        (99.95, 99.95),
+        (0.0, 0.0),
+    ] {
+        let rounded = super::day::rounded_down(given);
+        assert!((rounded - shown).abs() < 1e-9, "{given}: {rounded}");
+    }
+}

@@ -98,6 +98,17 @@ pub(super) fn percent(part: u64, whole: u64) -> f64 {
     part as f64 * 100.0 / whole as f64
 }
 
+/// An availability with three decimals, rounded down: a day that had a downtime does not show 100.
+pub(super) fn rounded_down(percent: f64) -> f64 {
+    let thousandths = (percent * 1_000.0).round();
+    let above = thousandths / 1_000.0 - percent > 1e-9;
+    (if above {
+        thousandths - 1.0
+    } else {
+        thousandths
+    }) / 1_000.0
+}
+
 /// All days.
 #[derive(Debug, Default)]
 pub(super) struct Days {

@@ -20,6 +20,11 @@ pub enum ReportFault {
     /// A file of figures is wrong. The notes have its faults.
     #[error("{0} is refused: correct the faults above, there is no report")]
     Figures(PathBuf),
+    /// A log was given twice.
+    #[error(
+        "{0} and {1} have a line in common, which would count twice: give each log once, without links to it and copies of it"
+    )]
+    Twice(PathBuf, PathBuf),
     /// No line counts.
     #[error("there is no line of an access log between these days")]
     Empty,

@@ -3,7 +3,11 @@
 //! Invariants: every text is escaped; the page has no script and loads nothing; no sign is a colour alone. Deliberately not here: other
 //! languages than English.
 
-use super::{beside::Figures, day::Day, own::OwnDay};
+use super::{
+    beside::Figures,
+    day::{Day, rounded_down},
+    own::OwnDay,
+};
 use std::fmt::Write as _;
 
 /// The beginning of every such page.
@@ -96,7 +100,7 @@ fn cells(page: &mut String, figures: &[String]) {
 /// The cells of [`COLUMNS`].
 fn figures(day: &Day) -> [String; COLUMNS.len()] {
     [
-        format!("{:.3}", day.availability()),
+        format!("{:.3}", rounded_down(day.availability())),
         day.downtime_seconds().to_string(),
         mean(day.ais.mean()),
         mean(day.pis.mean()),
@@ -111,7 +115,7 @@ fn own_figures(own: Option<&OwnDay>) -> [String; OWN_COLUMNS.len()] {
         return [NONE; OWN_COLUMNS.len()].map(str::to_owned);
     };
     [
-        format!("{:.3}", own.availability),
+        format!("{:.3}", rounded_down(own.availability)),
         mean(own.mean),
         own.errors.to_string(),
         format!("{:.4}", own.error_rate()),

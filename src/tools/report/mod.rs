@@ -26,11 +26,13 @@ mod table;
 
 pub use fault::ReportFault;
 
+use crate::terminal::tame;
 use beside::Beside;
 use clap::{Args, ValueEnum};
 use day::Days;
 use jiff::civil::Date;
 use std::{
+    collections::HashMap,
     fs::File,
     io::{self, BufRead, BufReader, Write},
     path::{Path, PathBuf},
@@ -62,8 +64,16 @@ pub struct ReportArgs {
     #[arg(long, value_name = "DIR", conflicts_with = "format")]
     page: Option<PathBuf>,
     /// The bank's name, on the status page.
-    #[arg(long, value_name = "NAME", requires = "page", conflicts_with_all = ["format", "sca"])]
+    #[arg(long, value_name = "NAME", requires = "page", conflicts_with_all = ["format", "sca"], value_parser = bank_name)]
     bank: Option<String>,
+}
+
+/// A name for a heading: no control character changes what stands around it.
+fn bank_name(text: &str) -> Result<String, &'static str> {
+    if text.trim().is_empty() || text.chars().count() > 100 || tame(text) != text {
+        return Err("expected 1 to 100 characters without control characters");
+    }
+    Ok(text.to_owned())
 }
 
 /// The forms of a report.
@@ -112,10 +122,14 @@ pub fn run(
 fn read_logs(files: &[PathBuf], notes: &mut impl Write) -> Result<Days, ReportFault> {
     let mut days = Days::default();
     let mut skipped = 0_u64;
+    let firsts = first_lines(files)?;
     for path in files {
         let fault = |error| ReportFault::File(path.clone(), error);
         for line in open(path).map_err(fault)?.split(b'\n') {
             let line = line.map_err(fault)?;
+            if let Some(other) = firsts.get(&line).filter(|other| *other != path) {
+                return Err(ReportFault::Twice(other.clone(), path.clone()));
+            }
             if !line.is_empty() && days.add(&line).is_none() {
                 skipped = skipped.saturating_add(1);
             }
@@ -125,6 +139,27 @@ fn read_logs(files: &[PathBuf], notes: &mut impl Write) -> Result<Days, ReportFa
         let _ = writeln!(notes, "{skipped} lines are no lines of an access log");
     }
     Ok(days)
+}
+
+/// The first line of each file that can be read twice, which no other file may have: a log is written in one piece, so of two that have lines
+/// in common one has the first line of the other.
+fn first_lines(files: &[PathBuf]) -> Result<HashMap<Vec<u8>, PathBuf>, ReportFault> {
+    let mut firsts = HashMap::new();
+    for path in files {
+        let fault = |error| ReportFault::File(path.clone(), error);
+        if !path.metadata().is_ok_and(|file| file.is_file()) {
+            continue;
+        }
+        let mut lines = open(path).map_err(fault)?.split(b'\n');
+        let first = lines.find(|line| !line.as_ref().is_ok_and(Vec::is_empty));
+        let Some(first) = first.transpose().map_err(fault)? else {
+            continue;
+        };
+        if let Some(other) = firsts.insert(first, path.clone()) {
+            return Err(ReportFault::Twice(other, path.clone()));
+        }
+    }
+    Ok(firsts)
 }
 
 fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {

@@ -2,7 +2,11 @@
 //!
 //! Invariant: members are only added, unless [`VERSION`] changes. It has no number of requests: only what the page shows too.
 
-use super::{beside::Figures, day::Day, own::OwnDay};
+use super::{
+    beside::Figures,
+    day::{Day, rounded_down},
+    own::OwnDay,
+};
 use serde_json::{Value, json};
 
 /// The beginning of every such file.
@@ -18,7 +22,7 @@ pub(super) fn render(days: &[Day], own: Option<&Figures<OwnDay>>, bank: Option<&
         json!({
             "date": day.date.to_string(),
             "dedicated_interface": {
-                "availability_percent": rounded(day.availability(), 3),
+                "availability_percent": rounded_down(day.availability()),
                 "downtime_seconds": day.downtime_seconds(),
                 "mean_ms_ais": day.ais.mean().map(|mean| rounded(mean, 1)),
                 "mean_ms_pis": day.pis.mean().map(|mean| rounded(mean, 1)),
@@ -41,7 +45,7 @@ pub(super) fn render(days: &[Day], own: Option<&Figures<OwnDay>>, bank: Option<&
 
 fn own_channel(own: &OwnDay) -> Value {
     json!({
-        "availability_percent": rounded(own.availability, 3),
+        "availability_percent": rounded_down(own.availability),
         "mean_ms": own.mean.map(|mean| rounded(mean, 1)),
         "errors": own.errors,
         "error_rate_percent": rounded(own.error_rate(), 4),

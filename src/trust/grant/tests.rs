@@ -205,6 +205,26 @@ fn qualifications_of_the_issuers_service() {
     );
 }
 
+/// Another spelling of a policy may mean one that the certificate names.
+//= CRT-3 refused
+#[test]
+fn a_policy_has_one_spelling() {
+    let root = root();
+    let der = leaf(&root, pki::QcType::Eseal);
+    let (certificate, _) = judgement::read(&der).unwrap();
+    let own = Judged::of(&certificate);
+    let meets = |policy: &str| policies(Assert::All, &[&[policy]]).meets(&own);
+    assert_eq!(meets("1.2.3"), Meets::Yes);
+    for another in ["1.2.4", "1.2.3.0", "2.999.0", "0.0"] {
+        assert_eq!(meets(another), Meets::No, "{another}");
+    }
+    for doubtful in [
+        "01.2.3", "1.2.3.", ".1.2.3", "1..2.3", "1.2.03", "1.99.3", "3.2.3", "1", "1.+2.3",
+    ] {
+        assert_eq!(meets(doubtful), Meets::Unknown, "{doubtful}");
+    }
+}
+
 #[test]
 fn criteria_of_every_kind() {
     use Meets::{No, Unknown, Yes};

@@ -167,6 +167,33 @@ fn a_page_is_written_and_replaced_and_no_other_file() {
     assert_eq!(fs::read(page.join("status.json")).unwrap(), before);
 }
 
+/// A log that is given twice, a copy of it and one that goes on in it count once: nothing is reported.
+#[test]
+fn a_log_that_is_given_twice_is_refused() {
+    let folder = folder();
+    let log = fs::read_to_string(folder.path().join("access.log")).unwrap();
+    let later = log.replace("T10:", "T11:");
+    for (name, text) in [
+        ("copy.log", log.clone()),
+        ("longer.log", format!("{later}\n{log}\n")),
+        ("later.log", later),
+    ] {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    std::os::unix::fs::symlink("access.log", folder.path().join("link.log")).unwrap();
+    for other in ["access.log", "copy.log", "link.log", "longer.log"] {
+        let output = report(folder.path(), &[other]);
+        assert_eq!(output.status.code(), Some(2), "{other}");
+        assert!(output.stdout.is_empty());
+        let said = errors(&output);
+        assert!(
+            said.contains("have a line in common") && said.contains(other),
+            "{said}"
+        );
+    }
+    assert!(report(folder.path(), &["later.log"]).status.success());
+}
+
 /// A page has no other form and no SCAs, and a bank's name stands on a page only.
 #[test]
 fn arguments_that_do_not_fit_are_refused() {
@@ -176,6 +203,9 @@ fn arguments_that_do_not_fit_are_refused() {
         ["--page", "page", "--sca", "sca.json"],
         ["--bank", "A & B", "--format", "json"],
         ["--bank", "A & B", "--sca", "sca.json"],
+        ["--page", "page", "--bank", " "],
+        ["--page", "page", "--bank", "A\nB"],
+        ["--page", "page", "--bank", "A\u{202e}B"],
     ] {
         let output = report(folder.path(), &arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");

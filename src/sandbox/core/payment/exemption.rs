@@ -9,7 +9,7 @@ use super::super::money::NOK;
 use super::{Form, Part, Payment};
 
 /// The account of the creditor that every customer trusts, at another bank.
-const TRUSTED: &str = "86011130005";
+const TRUSTED: &str = "NO5986011130005";
 
 /// The largest amount that is exempted, in øre.
 const MOST_EXEMPTED: i64 = 50_000;
@@ -32,6 +32,6 @@ impl Bank {
 
 fn is_to_trusted(part: &Part) -> bool {
     let account = part.details.get("creditorAccount");
-    let number = account.and_then(|account| account.get("bban")?.as_str());
+    let number = account.and_then(|account| account.get("iban")?.as_str());
     number == Some(TRUSTED)
 }

@@ -24,6 +24,15 @@ use uuid::Uuid;
 /// The most parts of a bulk.
 const PARTS: usize = 100;
 
+/// Members that only a periodic payment has, beside its frequency: without one they would be taken for a single payment of today.
+const PERIODIC: [&str; 5] = [
+    "startDate",
+    "endDate",
+    "executionRule",
+    "dayOfExecution",
+    "monthsOfExecution",
+];
+
 /// The parties and the content of an order.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Ordered<'a> {
@@ -160,8 +169,17 @@ fn form(members: &mut Members<'_>, product: &str, today: Date) -> Form {
     if form == Form::Periodic {
         check_period(members);
         check_days(members, today);
+    } else if PERIODIC.iter().any(|name| is_given(members, name)) {
+        members.refuse(
+            "frequency",
+            "A periodic payment has a frequency, as in Monthly.",
+        );
     }
     form
+}
+
+fn is_given(members: &Members<'_>, name: &str) -> bool {
+    members.get(name).is_some_and(|value| !value.is_null())
 }
 
 /// SBX-12: repeated months are refused.

@@ -241,6 +241,17 @@ fn a_periodic_payment_has_days_that_hold() {
     ] {
         stage.initiate(DOMESTIC, &periodic(start, end));
     }
+    // Without a frequency it would be carried out once, and today.
+    for (name, value) in [
+        ("startDate", json!("2026-04-01")),
+        ("endDate", json!("2027-04-01")),
+        ("monthsOfExecution", json!(["1"])),
+    ] {
+        let body = with(&stage.order("1.00"), json!({ name: value }));
+        let (status, code, path) = stage.refused(DOMESTIC, &body);
+        let expected = (400, "FORMAT_ERROR", "frequency");
+        assert_eq!((status, code.as_str(), path.as_str()), expected, "{name}");
+    }
     for (start, end, at, advice) in [
         (
             "2020-01-31",

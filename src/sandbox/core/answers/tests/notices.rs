@@ -64,6 +64,14 @@ fn every_other_payment_needs_sca() {
     ] {
         needs_sca(&stage.initiate(DOMESTIC, &body).1);
     }
+    // At a bank abroad, the same digits are another account.
+    let abroad = json!({
+        "creditorAccount": {"bban": TRUSTED, "currency": "EUR"},
+        "creditorAgent": "DEUTDEFF",
+        "creditorAddress": {"country": "DE"},
+        "instructedAmount": {"amount": "1.00", "currency": "EUR"},
+    });
+    needs_sca(&stage.initiate(CROSS_BORDER, &with(&small, abroad)).1);
     // A single SCA gives the PSU-ID, so it is not left out.
     let named = Caller {
         identity: Some(KARI.into()),

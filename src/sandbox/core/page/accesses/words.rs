@@ -66,7 +66,7 @@ const ENGLISH: AccessWords = AccessWords {
     again: "Try again",
     withdrawn: "Access is withdrawn, from the next request of the provider on.",
     not_withdrawn: "Access was not withdrawn, or not all of it: a part of the bank does not answer. Try again in a moment.",
-    outdated: "That page was out of date, and nothing was withdrawn. Please begin again.",
+    outdated: "That page was out of date or used before, so this press withdrew nothing. What was withdrawn before it stays so. Begin again to see.",
     unavailable: "The bank cannot say who may read your accounts now: a part of the bank does not answer. Try again in a moment.",
 };
 
@@ -92,6 +92,6 @@ const NORWEGIAN: AccessWords = AccessWords {
     again: "Prøv igjen",
     withdrawn: "Tilgangen er trukket tilbake, fra og med neste forespørsel fra tilbyderen.",
     not_withdrawn: "Tilgangen ble ikke trukket tilbake, eller ikke hele: en del av banken svarer ikke. Prøv igjen om litt.",
-    outdated: "Den siden var utdatert, og ingenting ble trukket tilbake. Begynn på nytt.",
+    outdated: "Den siden var utdatert eller brukt før, så dette trykket trakk ingenting tilbake. Det som ble trukket før, er fortsatt trukket. Begynn på nytt for å se.",
     unavailable: "Banken kan ikke si hvem som får lese kontoene dine nå: en del av banken svarer ikke. Prøv igjen om litt.",
 };

@@ -53,7 +53,10 @@ impl Bank {
             );
             return Ok(None);
         }
-        let account = self.account_of_number(bban)?;
+        let account = match is_abroad(members, &number) {
+            true => None,
+            false => self.account_of_number(bban)?,
+        };
         if account
             .as_ref()
             .is_some_and(|account| account.id == debtor.id)
@@ -147,7 +150,11 @@ impl Bank {
             );
         }
         say("creditorName", json!(name));
-        say("creditorAccount", account_reference(number, &part.currency));
+        let account = match is_abroad(members, number) {
+            true => json!({"bban": number, "currency": part.currency}),
+            false => account_reference(number, &part.currency),
+        };
+        say("creditorAccount", account);
         // PAY-7: the interface's details show letters only at the beginning of a BIC.
         let agent = members.text("creditorAgent");
         let is_shown = |code: &&str| code.bytes().take(6).all(|byte| byte.is_ascii_uppercase());
@@ -242,6 +249,14 @@ fn check_reporting(members: &mut Members<'_>) {
             members.refuse(name, "Required: this is worth 100 000 NOK or more.");
         }
     }
+}
+
+/// Whether the creditor's account is at a bank abroad, where the digits of a Norwegian account may be another one's. An IBAN says itself
+/// where it is.
+fn is_abroad(members: &Members<'_>, number: &str) -> bool {
+    let agent = members.text("creditorAgent");
+    let country = agent.and_then(|agent| agent.get(4..6));
+    money::bban_of(number).is_none() && country.is_some_and(|country| country != "NO")
 }
 
 /// An account as the interface refers to it.
