@@ -313,7 +313,8 @@ impl Upstream {
     pub(crate) fn away(&self, meanwhile: impl FnOnce()) {
         self.stop();
         meanwhile();
-        let listener = TcpListener::bind(self.address).unwrap();
+        // A child that another thread starts has a copy of the former socket until it executes its program.
+        let listener = eventually("the address is free", || TcpListener::bind(self.address));
         self.shared.state.lock().unwrap().stop = false;
         self.accept_on(listener);
     }
