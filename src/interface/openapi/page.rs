@@ -217,7 +217,8 @@ fn members<'a>(value: &'a Value, pointer: &str) -> impl Iterator<Item = (&'a Str
         .flat_map(Map::iter)
 }
 
-fn escaped(text: &str) -> String {
+/// The text as HTML that has no markup: in an element, or in an attribute between quotation marks.
+pub fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {

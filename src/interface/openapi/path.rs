@@ -71,15 +71,20 @@ impl Path {
         self.parameters.iter().any(|name| name == PRODUCT)
     }
 
-    /// The path parameters of an operation.
+    /// The path parameters of an operation. The description of one says where the operation has another name for it.
     pub(super) fn parameters(&self, operation: &Operation, catalogue: &Catalogue) -> Vec<Value> {
-        let described = self.parameters.iter().map(|name| {
-            let (schema, text) = if name == PRODUCT {
+        let own = Self::of(&operation.path).parameters;
+        let described = self.parameters.iter().zip(own).map(|(name, own)| {
+            let (schema, mut text) = if name == PRODUCT {
                 let products = products(operation, catalogue);
-                (json!({ "type": "string", "enum": products }), "The payment product.")
+                (json!({ "type": "string", "enum": products }), "The payment product.".to_owned())
             } else {
-                (id(), "An id, as the bank gave it out; percent-encode what may not stand in a path.")
+                let text = "An id, as the bank gave it out; percent-encode what may not stand in a path.";
+                (id(), text.to_owned())
             };
+            if *name != own {
+                text.push_str(&format!(" The interface calls it {own} here; OpenAPI has one name for it in a path."));
+            }
             json!({ "name": name, "in": "path", "required": true, "description": text, "schema": schema })
         });
         described.collect()

@@ -275,6 +275,12 @@ fn what_is_deprecated_and_what_production_lacks() {
     // One path, although the catalogue calls its id by two names.
     let item = &description["paths"]["/v1/sandbox/accounts/{mockAccountId}/transactions"];
     assert_eq!(item.as_object().unwrap().len(), 2);
+    let named = |method: &str, name: &str| {
+        let parameter = &item[method]["parameters"][0];
+        assert_eq!(parameter["name"], "mockAccountId");
+        parameter["description"].as_str().unwrap().contains(name)
+    };
+    assert!(named("post", "mockCardAccountId") && !named("get", "calls it"));
 }
 
 /// Every link of an answer: its address and its verbs.

@@ -7,7 +7,7 @@ use super::bank::BankFault;
 use super::caller::Caller;
 use super::language::Language;
 use percent_encoding::percent_decode_str;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 /// The core's name in errors and failed redirects.
@@ -34,10 +34,9 @@ pub(super) struct Asked<'a> {
 impl Asked<'_> {
     /// A parameter of the query, decoded.
     pub(super) fn parameter(&self, name: &str) -> Option<String> {
-        let mut pairs = self
-            .query
-            .split('&')
-            .filter_map(|pair| pair.split_once('='));
+        let pairs = self.query.split('&');
+        // A name without a value has an empty one.
+        let mut pairs = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")));
         let (_, value) = pairs.find(|(known, _)| decoded(known) == name)?;
         Some(decoded(value))
     }
@@ -48,11 +47,26 @@ impl Asked<'_> {
     }
 
     /// The body as a JSON object.
-    pub(super) fn object(&self) -> Result<serde_json::Map<String, Value>, Stop> {
+    pub(super) fn object(&self) -> Result<Map<String, Value>, Stop> {
         match serde_json::from_slice(self.body) {
             Ok(Value::Object(object)) => Ok(object),
             _ => Err(refused(400, "FORMAT_ERROR", "The body is no JSON object.")),
         }
+    }
+}
+
+/// A text in a body; `None` if the body says nothing of it, or null.
+///
+/// # Errors
+/// 400 if it is no text: a default would take its place unseen.
+pub(super) fn text_member<'a>(
+    body: &'a Map<String, Value>,
+    name: &str,
+) -> Result<Option<&'a str>, Stop> {
+    match body.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(refused(400, "FORMAT_ERROR", &format!("{name}: a string."))),
     }
 }
 

@@ -43,14 +43,23 @@ fn sca_demanded() -> Stop {
     refused(401, "SCA_NOT_FOUND", "The PSU must authenticate first.")
 }
 
-/// The customer of the PSU-ID, if this TPP received it.
+/// The customer of the PSU-ID, if this TPP received it. The gateway forwards X-PSU-IDENTITY beside it (HDR-12), and only the bank knows
+/// whether both are the same person.
 fn psu(asked: &Asked<'_>, bank: &Bank) -> Result<Customer, Stop> {
     let caller = asked.caller;
     let found = match caller.psu {
         Some(id) => bank.psu(&caller.tpp, id)?,
         None => None,
     };
-    found.ok_or_else(sca_demanded)
+    let found = found.ok_or_else(sca_demanded)?;
+    match &caller.identity {
+        Some(identity) if *identity != found.identity => Err(refused(
+            400,
+            "PSU_CREDENTIALS_INVALID",
+            "X-PSU-IDENTITY names another person than PSU-ID. Send one of the two, or both of the same person.",
+        )),
+        _ => Ok(found),
+    }
 }
 
 /// An amount (§Amount object).

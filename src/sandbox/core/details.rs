@@ -52,6 +52,10 @@ const TEXTS_BY_HAND: [&str; 7] = [
 /// The largest distance of a value date from its booking date, in days: a month, for interest that is booked afterwards.
 const VALUE_DAYS: i64 = 31;
 
+/// The fault of a text with a character that [`is_processable`] does not know.
+pub(super) const UNPROCESSABLE: &str = "It holds a character that the bank's systems cannot process: \
+    they take Latin letters, digits and common punctuation.";
+
 /// The most characters of an IBAN and of a BBAN.
 const MOST_IBAN: usize = 34;
 const MOST_BBAN: usize = 30;
@@ -79,6 +83,20 @@ pub(super) fn text_fault(name: &str, value: &Value) -> Option<String> {
     let length = value.as_str().map(|text| text.chars().count());
     let fits = length.is_some_and(|length| (*least..=*most).contains(&length));
     (!fits).then(|| format!("{least} to {most} characters, as a string."))
+}
+
+/// As [`text_fault`], of a text that no order has: the characters of an order are judged as a whole.
+pub(super) fn given_text_fault(name: &str, value: &Value) -> Option<String> {
+    let is_processable = value.as_str().is_none_or(is_processable);
+    text_fault(name, value).or_else(|| (!is_processable).then(|| UNPROCESSABLE.to_owned()))
+}
+
+/// Whether the simulated downstream systems can process each character of a text (SBX-11): Latin up to Extended-B, dashes, quotation marks,
+/// the ellipsis, the euro, tabs and line breaks.
+pub(super) fn is_processable(text: &str) -> bool {
+    text.chars().all(|letter| {
+        matches!(letter, '\n' | '\r' | '\t' | ' '..='~' | '\u{a0}'..='\u{24f}' | '\u{2010}'..='\u{201f}' | '…' | '€')
+    })
 }
 
 /// The form of an account's number, if this one does not have it. The kind is `iban` or `bban`.
@@ -140,7 +158,7 @@ pub(super) fn by_hand(body: &Map<String, Value>, today: Date) -> Result<ByHand, 
         let Some(value) = known(body, name) else {
             continue;
         };
-        match text_fault(name, value) {
+        match given_text_fault(name, value) {
             Some(text) => faults.push(format!("{name}: {text}")),
             None => {
                 details.insert(name.to_owned(), value.clone());
@@ -216,7 +234,7 @@ fn proprietary(body: &Map<String, Value>, faults: &mut Vec<String>) -> Map<Strin
             faults.push(format!("{PROPRIETARY}X: X is a digit from 1 to 9."));
             continue;
         }
-        match text_fault(PROPRIETARY, value) {
+        match given_text_fault(PROPRIETARY, value) {
             Some(text) => faults.push(format!("{name}: {text}")),
             None => {
                 references.insert(name.clone(), value.clone());
@@ -242,7 +260,8 @@ fn account(name: &str, value: &Value, faults: &mut Vec<String>) -> Option<Map<St
         let fault = match (kind, value.as_str()) {
             (_, None) => Some("a string."),
             ("currency", Some(code)) => currency_fault(code),
-            (_, Some(number)) => number_fault(kind, number),
+            (_, Some(number)) => number_fault(kind, number)
+                .or_else(|| (!is_processable(number)).then_some(UNPROCESSABLE)),
         };
         match fault {
             Some(text) => faults.push(format!("{name}.{kind}: {text}")),

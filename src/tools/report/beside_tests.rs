@@ -2,6 +2,7 @@
 
 use super::*;
 use serde_json::{Value, json};
+use sha2::Digest;
 use std::fs;
 
 /// A folder with an access log of 1 and 3 October 2026, and what is written beside it.
@@ -259,6 +260,23 @@ fn the_page_has_both_channels() {
     assert!(!site.text("page/index.html").contains("Own channel"));
     let status: Value = serde_json::from_str(&site.text("page/status.json")).unwrap();
     assert_eq!(status["days"][0]["own_channel"], Value::Null);
+}
+
+/// The page names the status of its own run, so that a reader knows files of two runs.
+#[test]
+fn the_page_names_the_status_of_its_run() {
+    let site = Site::new();
+    let named = |status: &str| {
+        let hash = crate::hex::encode(&sha2::Sha256::digest(status));
+        format!("<meta name=\"portvakt-status-sha256\" content=\"{hash}\">")
+    };
+    let pages = ["One Bank", "Other Bank"].map(|bank| {
+        written(&site.page(true, bank)).result.unwrap();
+        ["page/index.html", "page/status.json"].map(|file| site.text(file))
+    });
+    let [[html, status], [_, other]] = &pages;
+    assert!(html.contains(&named(status)), "{html}");
+    assert!(!html.contains(&named(other)), "{html}");
 }
 
 /// The page has no script and loads nothing, whatever the bank is called.

@@ -8,6 +8,8 @@ use super::{
     day::{Day, rounded_down},
     own::OwnDay,
 };
+use crate::{hex, interface::openapi::page::escaped};
+use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 
 /// The beginning of every such page.
@@ -42,9 +44,16 @@ const OWN_COLUMNS: [&str; 4] = [
 /// The text of a cell without a figure.
 const NONE: &str = "no figure";
 
-/// Renders the days.
-pub(super) fn render(days: &[Day], own: Option<&Figures<OwnDay>>, bank: Option<&str>) -> String {
+/// Renders the days. The page names the hash of the `status.json` that was rendered with it, by which a reader knows that both are of one
+/// run.
+pub(super) fn render(
+    days: &[Day],
+    own: Option<&Figures<OwnDay>>,
+    bank: Option<&str>,
+    status: &str,
+) -> String {
     let mut page = BEGIN.to_owned();
+    let hash = hex::encode(&Sha256::digest(status));
     let bank = bank.map(escaped);
     let title = match &bank {
         Some(bank) => format!("Availability of the PSD2 interface of {bank}"),
@@ -53,7 +62,8 @@ pub(super) fn render(days: &[Day], own: Option<&Figures<OwnDay>>, bank: Option<&
     // Writing to a String cannot fail.
     let _ = write!(
         page,
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+        "<meta name=\"portvakt-status-sha256\" content=\"{hash}\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n"
     );
@@ -144,20 +154,4 @@ fn notes(page: &mut String, has_own: bool) {
         page,
         "<li>\u{201c}{NONE}\u{201d} stands where nothing was measured, such as a response time on a day without a successful request.</li>\n</ul>"
     );
-}
-
-/// The text, of which nothing is markup.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            other => escaped.push(other),
-        }
-    }
-    escaped
 }

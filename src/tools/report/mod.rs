@@ -5,8 +5,9 @@
 //! of the bank's own channel, and SCAs. Deliberately not here: times in which no gateway ran, of which no line tells; consents by TPP and
 //! the reasons of failed SCAs, which no metric has.
 
-// The sums of a day.
+// The lines of a log, and the sums of a day.
 mod day;
+mod lines;
 // Why there is no report.
 mod fault;
 // Downtime by five requests that are not replied to within 30 seconds.
@@ -31,6 +32,7 @@ use beside::Beside;
 use clap::{Args, ValueEnum};
 use day::Days;
 use jiff::civil::Date;
+use lines::{Line, Lines};
 use std::{
     collections::HashMap,
     fs::File,
@@ -88,7 +90,7 @@ enum Form {
 }
 
 /// Reads the logs, and writes the report to `out`, or the status page to its folder. Says on `notes` how many lines were no lines of an
-/// access log, which days a file of figures lacks, and what is wrong in one.
+/// access log or too long for one, which days a file of figures lacks, and what is wrong in one.
 ///
 /// # Errors
 /// The reason why there is no report.
@@ -109,7 +111,8 @@ pub fn run(
         beside::note_quiet_days(&days, notes);
         let (own, bank) = (beside.own.as_ref(), args.bank.as_deref());
         let status = status::render(&days, own, bank);
-        return page::write(folder, &status, &html::render(&days, own, bank));
+        let html = html::render(&days, own, bank, &status);
+        return page::write(folder, &status, &html);
     }
     let text = match args.format {
         Form::Csv => table::csv(&days, &beside),
@@ -121,12 +124,15 @@ pub fn run(
 
 fn read_logs(files: &[PathBuf], notes: &mut impl Write) -> Result<Days, ReportFault> {
     let mut days = Days::default();
-    let mut skipped = 0_u64;
+    let (mut skipped, mut too_long) = (0_u64, 0_u64);
     let firsts = first_lines(files)?;
     for path in files {
         let fault = |error| ReportFault::File(path.clone(), error);
-        for line in open(path).map_err(fault)?.split(b'\n') {
-            let line = line.map_err(fault)?;
+        for line in Lines::of(open(path).map_err(fault)?) {
+            let Line::Whole(line) = line.map_err(fault)? else {
+                too_long = too_long.saturating_add(1);
+                continue;
+            };
             if let Some(other) = firsts.get(&line).filter(|other| *other != path) {
                 return Err(ReportFault::Twice(other.clone(), path.clone()));
             }
@@ -137,6 +143,13 @@ fn read_logs(files: &[PathBuf], notes: &mut impl Write) -> Result<Days, ReportFa
     }
     if skipped > 0 {
         let _ = writeln!(notes, "{skipped} lines are no lines of an access log");
+    }
+    if too_long > 0 {
+        let most = lines::MOST;
+        let _ = writeln!(
+            notes,
+            "{too_long} lines have more than {most} bytes, which no line of an access log has"
+        );
     }
     Ok(days)
 }
@@ -150,9 +163,13 @@ fn first_lines(files: &[PathBuf]) -> Result<HashMap<Vec<u8>, PathBuf>, ReportFau
         if !path.metadata().is_ok_and(|file| file.is_file()) {
             continue;
         }
-        let mut lines = open(path).map_err(fault)?.split(b'\n');
-        let first = lines.find(|line| !line.as_ref().is_ok_and(Vec::is_empty));
-        let Some(first) = first.transpose().map_err(fault)? else {
+        let lines = Lines::of(open(path).map_err(fault)?);
+        let mut lines = lines.filter_map(|line| match line {
+            Ok(Line::Whole(line)) => (!line.is_empty()).then_some(Ok(line)),
+            Ok(Line::TooLong) => None,
+            Err(error) => Some(Err(error)),
+        });
+        let Some(first) = lines.next().transpose().map_err(fault)? else {
             continue;
         };
         if let Some(other) = firsts.insert(first, path.clone()) {

@@ -1,12 +1,13 @@
 //! Writes the status page to its folder: `index.html` and `status.json`.
 //!
 //! Invariants: each file is the old one or the new one, complete; a file that is not of such a page is never replaced. Both new files are
-//! on the disk before the first of them takes its place. Deliberately not here: their content.
+//! on the disk before the first of them takes its place. Of two runs at once, one puts both of its files in place before the other does.
+//! Deliberately not here: their content.
 
 use super::{fault::ReportFault, html, status};
 use crate::private_file;
 use std::{
-    fs::{self, OpenOptions},
+    fs::{self, File, OpenOptions},
     io::{self, ErrorKind, Read, Write},
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
@@ -60,10 +61,19 @@ pub(super) fn write(folder: &Path, status: &str, html: &str) -> Result<(), Repor
     for ((name, _), content) in FILES.into_iter().zip([status, html]) {
         new.push(Unfinished::write(folder, name, content)?);
     }
+    // Until the end of this function. On a file system without locks, the hash in the page shows that the files are of two runs.
+    let _turn = take_turn(folder);
     for file in new {
         file.put_in_place()?;
     }
     private_file::sync_folder_of(&folder.join("index.html")).map_err(of_folder)
+}
+
+/// Waits until no other run puts its files in place. The lock is on the folder; dropping the returned file releases it.
+fn take_turn(folder: &Path) -> io::Result<File> {
+    let folder = File::open(folder)?;
+    folder.lock()?;
+    Ok(folder)
 }
 
 /// A complete file beside the one that it will replace. It is removed if it does not.
@@ -160,6 +170,28 @@ mod tests {
                 assert_eq!(names(folder.path()), [name]);
             }
         }
+    }
+
+    /// A run that has begun to put its files in place ends it before another one begins.
+    #[test]
+    fn two_runs_do_not_mix() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let turn = take_turn(folder).unwrap();
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| {
+                let [status, html] = contents("other");
+                write(folder, &status, &html).unwrap();
+            });
+            let is_ready = || names(folder).len() == 2;
+            while !is_ready() && !other.is_finished() {
+                std::thread::yield_now();
+            }
+            assert!(names(folder).iter().all(|name| name.starts_with('.')));
+            assert!(!other.is_finished());
+            drop(turn);
+        });
+        assert_eq!(names(folder), ["index.html", "status.json"]);
     }
 
     #[test]

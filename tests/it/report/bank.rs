@@ -194,6 +194,31 @@ fn a_log_that_is_given_twice_is_refused() {
     assert!(report(folder.path(), &["later.log"]).status.success());
 }
 
+/// A line of any length neither counts nor fills the memory: the other lines count, and the report says so.
+#[test]
+fn a_line_that_is_too_long_is_passed_over() {
+    let folder = folder();
+    let log = folder.path().join("access.log");
+    let line = fs::read_to_string(&log).unwrap();
+    let long = line.replace('}', &format!(",\"x\":\"{}\"}}", "x".repeat(1 << 20)));
+    serde_json::from_str::<Value>(&long).unwrap();
+    for text in [
+        format!("{long}\n{line}\nother\n"),
+        format!("other\n{line}\n{long}"),
+    ] {
+        fs::write(&log, text).unwrap();
+        let output = report(folder.path(), &["--format", "json"]);
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(
+            errors(&output),
+            "1 lines are no lines of an access log\n\
+             1 lines have more than 1048576 bytes, which no line of an access log has\n"
+        );
+        let rows: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(rows[0]["requests"], 1);
+    }
+}
+
 /// A page has no other form and no SCAs, and a bank's name stands on a page only.
 #[test]
 fn arguments_that_do_not_fit_are_refused() {

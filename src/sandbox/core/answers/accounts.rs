@@ -1,6 +1,6 @@
 //! Account information: the accounts that the PSU consented to (§Account access), and the agreements of the PSU.
 
-use super::super::answer::{Answer, Asked, Ids, Stop};
+use super::super::answer::{Answer, Asked, Ids, Stop, refused};
 use super::super::bank::Bank;
 use super::super::caller::Fixes;
 use super::super::customer::{Account, AccountKind};
@@ -68,9 +68,7 @@ pub(in super::super) fn transactions(
     bank: &Bank,
 ) -> Result<Answer, Stop> {
     let account = open_account(asked, ids, bank)?;
-    let status = asked
-        .parameter("bookingStatus")
-        .unwrap_or_else(|| "booked".into());
+    let status = booking_status(asked)?;
     let page = Page {
         from: asked.parsed("dateFrom").or(asked.caller.history_from),
         to: asked.parsed("dateTo"),
@@ -139,6 +137,19 @@ pub(in super::super) fn agreements(
     let shown =
         agreements.map(|agreement| json!({"id": agreement.id.to_string(), "name": agreement.name}));
     answered(asked, 200, json!({"agreements": shown.collect::<Value>()}))
+}
+
+/// The groups of transactions that the list shows: the booked ones by default.
+fn booking_status(asked: &Asked<'_>) -> Result<String, Stop> {
+    let status = asked.parameter("bookingStatus");
+    let status = status.unwrap_or_else(|| "booked".to_owned());
+    match status.as_str() {
+        "booked" | "pending" | "both" | "all" => Ok(status),
+        _ => {
+            let text = "The parameter bookingStatus is booked, pending, both or all.";
+            Err(refused(400, "FORMAT_ERROR", text))
+        }
+    }
 }
 
 /// The accounts that are open to the TPP in this context. If no SCA ever gave a consent, SCA is demanded.

@@ -13,18 +13,13 @@ pub(in super::super) fn create(asked: &Asked<'_>, _: &Ids, bank: &Bank) -> Resul
     let customer = psu(asked, bank)?;
     let body = asked.object()?;
     let ids = body.get("paymentIds").and_then(Value::as_array);
-    let ids: Vec<&str> = ids
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
-    if !(1..=10).contains(&ids.len()) {
-        return Err(refused(
-            400,
-            "FORMAT_ERROR",
-            "A basket has 1 to 10 payments.",
-        ));
-    }
+    // An id that is no text would be a payment that is not in the basket.
+    let ids: Option<Vec<&str>> = ids.and_then(|ids| ids.iter().map(Value::as_str).collect());
+    let ids = ids.filter(|ids| (1..=10).contains(&ids.len()));
+    let ids = ids.ok_or_else(|| {
+        let text = "paymentIds: 1 to 10 ids of payments, as strings.";
+        refused(400, "FORMAT_ERROR", text)
+    })?;
     let mut payments = Vec::new();
     for (position, id) in ids.iter().enumerate() {
         let found = bank.payment(id)?.filter(|payment| {

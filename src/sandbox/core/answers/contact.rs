@@ -1,7 +1,7 @@
 //! The contact address of a TPP (SBX-13), and operations that reach the core only if the gateway is configured to forward them
 //! (SCA-20).
 
-use super::super::answer::{Answer, Asked, Ids, Stop, refused};
+use super::super::answer::{Answer, Asked, Ids, Stop, refused, text_member};
 use super::super::bank::Bank;
 use super::{answered, sca_demanded, sca_link, unknown};
 use rusqlite::{OptionalExtension, params};
@@ -25,8 +25,8 @@ pub(in super::super) fn read(asked: &Asked<'_>, _: &Ids, bank: &Bank) -> Result<
 /// Registers an address, or replaces it.
 pub(in super::super) fn write(asked: &Asked<'_>, _: &Ids, bank: &Bank) -> Result<Answer, Stop> {
     let body = asked.object()?;
-    let text = |name: &str| body.get(name).and_then(Value::as_str);
-    let email = text("email").filter(|email| is_address(email));
+    let email = body.get("email").and_then(Value::as_str);
+    let email = email.filter(|email| is_address(email));
     let email = email.ok_or_else(|| {
         refused(
             400,
@@ -34,7 +34,7 @@ pub(in super::super) fn write(asked: &Asked<'_>, _: &Ids, bank: &Bank) -> Result
             "email: an address, as in psd2@tpp.example.",
         )
     })?;
-    if let Some(number) = text("organisationNumber")
+    if let Some(number) = text_member(&body, "organisationNumber")?
         && without_prefix(number) != without_prefix(&asked.caller.tpp)
     {
         let text = "organisationNumber is another TPP's.";

@@ -3,10 +3,10 @@
 //!
 //! No x-accept-fix reaches these operations (HDR-3), so no fix changes their answers.
 
-use super::super::answer::{Answer, Asked, Ids, Stop, refused};
+use super::super::answer::{Answer, Asked, Ids, Stop, refused, text_member};
 use super::super::bank::Bank;
 use super::super::customer::{AccountKind, Customer, NewAccount};
-use super::super::details::text_fault;
+use super::super::details::given_text_fault;
 use super::super::kid::Modulus;
 use super::super::money::{MOST, NOK};
 use super::mock::{TOGETHER, check_currency, format_error, mock_account, read_amount};
@@ -45,8 +45,7 @@ pub(in super::super) fn open_account(
     bank: &Bank,
 ) -> Result<Answer, Stop> {
     let body = asked.object()?;
-    let text = |name: &str| body.get(name).and_then(Value::as_str);
-    let customer = match text("customerId") {
+    let customer = match text_member(&body, "customerId")? {
         Some(id) => bank.customer_where("id = ?1", id)?,
         None => Some(new_customer(
             bank,
@@ -54,33 +53,7 @@ pub(in super::super) fn open_account(
         )?),
     };
     let customer = customer.ok_or_else(|| unknown("There is no such customer."))?;
-    let kind = AccountKind::named(text("accountType").unwrap_or("CURRENT"));
-    let kind = kind.ok_or_else(|| format_error("accountType: CURRENT, SAVINGS or CARD."))?;
-    let currency = text("currency").unwrap_or(NOK);
-    if bank.rates.digits(currency).is_none() {
-        return Err(format_error("currency: one that the bank has a rate for."));
-    }
-    check_currency(&body, &["balance", "creditLine"], currency)?;
-    let sum = |name: &str| match body.get(name) {
-        None => Ok(0),
-        Some(written) => read_amount(bank, written, currency).ok_or_else(|| {
-            format_error("balance, creditLine: decimals of the currency, as strings.")
-        }),
-    };
-    let kid = text("kid")
-        .map(|name| Modulus::named(name).ok_or_else(|| format_error("kid: MOD10 or MOD11.")));
-    let new = NewAccount {
-        kind,
-        name: given_name(&body, "name", "Konto")?,
-        currency,
-        credit_line: sum("creditLine")?.max(0),
-        kid: kid.transpose()?,
-        opening: sum("balance")?,
-        ..NewAccount::default()
-    };
-    if new.opening.saturating_add(new.credit_line) > MOST {
-        return Err(format_error(&format!("balance, creditLine: {TOGETHER}")));
-    }
+    let new = new_account(bank, &body)?;
     let may_pay = payments_allowed(&body)?.unwrap_or(true);
     let id = bank.open_account(&customer.id, &new)?;
     bank.permit_payments(&id, may_pay)?;
@@ -132,6 +105,43 @@ pub(in super::super) fn cancel_payment(
     Ok((200, json!({"paymentId": id, "transactionStatus": status})))
 }
 
+/// The account that a body describes (SBX-5): a member that is wrong is refused, and no default takes its place.
+fn new_account<'a>(bank: &Bank, body: &'a Map<String, Value>) -> Result<NewAccount<'a>, Stop> {
+    let kind = AccountKind::named(text_member(body, "accountType")?.unwrap_or("CURRENT"));
+    let kind = kind.ok_or_else(|| format_error("accountType: CURRENT, SAVINGS or CARD."))?;
+    let currency = text_member(body, "currency")?.unwrap_or(NOK);
+    if bank.rates.digits(currency).is_none() {
+        return Err(format_error("currency: one that the bank has a rate for."));
+    }
+    check_currency(body, &["balance", "creditLine"], currency)?;
+    let sum = |name: &str| match body.get(name) {
+        None => Ok(0),
+        Some(written) => read_amount(bank, written, currency).ok_or_else(|| {
+            format_error(&format!("{name}: a decimal of the currency, as a string."))
+        }),
+    };
+    let credit_line = sum("creditLine")?;
+    if credit_line < 0 {
+        let text = "creditLine: 0 or more, as the balance may be below 0 by this amount.";
+        return Err(format_error(text));
+    }
+    let kid = text_member(body, "kid")?
+        .map(|name| Modulus::named(name).ok_or_else(|| format_error("kid: MOD10 or MOD11.")));
+    let new = NewAccount {
+        kind,
+        name: given_name(body, "name", "Konto")?,
+        currency,
+        credit_line,
+        kid: kid.transpose()?,
+        opening: sum("balance")?,
+        ..NewAccount::default()
+    };
+    if new.opening.saturating_add(new.credit_line) > MOST {
+        return Err(format_error(&format!("balance, creditLine: {TOGETHER}")));
+    }
+    Ok(new)
+}
+
 /// A name in the body, as long as transaction details have names at most: a customer is the debtor of payments (SBX-8).
 fn given_name<'a>(
     body: &'a Map<String, Value>,
@@ -139,7 +149,7 @@ fn given_name<'a>(
     default: &'a str,
 ) -> Result<&'a str, Stop> {
     let given = body.get(member).filter(|value| !value.is_null());
-    if let Some(fault) = given.and_then(|value| text_fault("debtorName", value)) {
+    if let Some(fault) = given.and_then(|value| given_text_fault("debtorName", value)) {
         return Err(format_error(&format!("{member}: {fault}")));
     }
     Ok(given.and_then(Value::as_str).unwrap_or(default))

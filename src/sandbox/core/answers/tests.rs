@@ -10,6 +10,7 @@ mod instructions;
 mod mock;
 mod notices;
 mod payments;
+mod wrong_values;
 
 use crate::core::answer::Answer;
 use crate::core::bank::Bank;

@@ -79,8 +79,9 @@ fn what_is_no_change_leaves_the_payment_as_it_was() {
             Value::Null,
         ),
         (in_nok("75.0"), json!("instructedAmount.amount")),
+        (json!({"instructedAmount": null}), json!("instructedAmount")),
         (
-            json!({"instructedAmount": null}),
+            json!({"instructedAmount": {"amount": "75.00"}}),
             json!("instructedAmount.currency"),
         ),
         (
@@ -106,6 +107,28 @@ fn what_is_no_change_leaves_the_payment_as_it_was() {
     let (periodic, _) = stage.initiate(DOMESTIC, &with(&stage.order("1.00"), monthly));
     stage.sign(&periodic);
     assert_eq!(change(&stage, &periodic, &in_nok("2.00")).0, 409);
+}
+
+/// Null removes an optional member. An amount is none, and no currency is unknown.
+//= SBX-17 refused
+#[test]
+fn an_amount_cannot_be_removed() {
+    let stage = Stage::new();
+    let (path, _) = stage.initiate(DOMESTIC, &stage.order("100.00"));
+    stage.sign(&path);
+    for amount in [Value::Null, json!("75.00"), json!([])] {
+        let (status, refused) = change(&stage, &path, &json!({"instructedAmount": amount}));
+        assert_eq!(status, 400, "{amount}");
+        let messages = refused["tppMessages"].as_array().unwrap();
+        assert_eq!(messages.len(), 1, "{refused}");
+        let text = messages[0]["text"].as_str().unwrap();
+        assert!(
+            text.starts_with("Required: an amount and its currency"),
+            "{text}"
+        );
+    }
+    let read = stage.get(&format!("GET {path}"));
+    assert_eq!(read["instructedAmount"]["amount"], "100.00");
 }
 
 /// Permits payments from the PSU's first account, or does not.

@@ -1,6 +1,6 @@
 //! Members of a payment's body, and all their violations (PAY-2).
 
-use super::super::super::details::number_fault;
+use super::super::super::details::{UNPROCESSABLE, is_processable, number_fault};
 use super::super::super::money;
 use jiff::civil::Date;
 use serde_json::{Map, Value, json};
@@ -104,6 +104,14 @@ impl<'a> Members<'a> {
     /// An account reference: its number, as IBAN or BBAN, and its currency.
     pub(super) fn account(&mut self, name: &str) -> Option<(String, Option<String>)> {
         let account = self.get(name).and_then(Value::as_object);
+        let no_text = ["iban", "bban", "currency"].into_iter().find(|kind| {
+            let given = account.and_then(|members| members.get(*kind));
+            given.is_some_and(|value| !value.is_null() && !value.is_string())
+        });
+        if let Some(kind) = no_text {
+            self.refuse(&format!("{name}.{kind}"), "A string.");
+            return None;
+        }
         let text = |kind: &str| account?.get(kind)?.as_str();
         let (kind, found) = match (text("iban"), text("bban")) {
             (Some(iban), _) => ("iban", iban),
@@ -133,17 +141,14 @@ impl<'a> Members<'a> {
             }
         }
         for path in found {
-            self.refuse(
-                &path,
-                "It holds a character that the bank's systems cannot process.",
-            );
+            self.refuse(&path, UNPROCESSABLE);
         }
     }
 }
 
 fn unknown_characters(path: &str, value: &Value, found: &mut Vec<String>) {
     match value {
-        Value::String(text) if !text.chars().all(is_known) => found.push(path.to_owned()),
+        Value::String(text) if !is_processable(text) => found.push(path.to_owned()),
         Value::Array(entries) => {
             for (number, entry) in entries.iter().enumerate() {
                 unknown_characters(&format!("{path}[{number}]"), entry, found);
@@ -156,9 +161,4 @@ fn unknown_characters(path: &str, value: &Value, found: &mut Vec<String>) {
         }
         _ => {}
     }
-}
-
-/// Latin up to Extended-B, dashes, quotation marks, the ellipsis and the euro.
-const fn is_known(letter: char) -> bool {
-    matches!(letter, '\n' | '\r' | '\t' | ' '..='~' | '\u{a0}'..='\u{24f}' | '\u{2010}'..='\u{201f}' | '…' | '€')
 }

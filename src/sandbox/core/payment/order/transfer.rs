@@ -97,9 +97,17 @@ impl Bank {
     }
 
     fn amount(&self, product: &str, members: &mut Members<'_>) -> Option<(i64, String)> {
-        let written = members.get("instructedAmount").and_then(Value::as_object);
-        let text = |name: &str| written?.get(name)?.as_str();
-        let currency = text("currency").unwrap_or_default();
+        let Some(written) = members.get("instructedAmount").and_then(Value::as_object) else {
+            let text = "Required: an amount and its currency, as in {\"amount\": \"75.00\", \"currency\": \"NOK\"}.";
+            members.refuse("instructedAmount", text);
+            return None;
+        };
+        let text = |name: &str| written.get(name)?.as_str();
+        let Some(currency) = text("currency") else {
+            let text = "Required: three letters, such as NOK.";
+            members.refuse("instructedAmount.currency", text);
+            return None;
+        };
         let Some(digits) = self.rates.digits(currency) else {
             let text = "The bank has no rate for this currency.";
             members.refuse("instructedAmount.currency", text);
@@ -193,31 +201,65 @@ impl Bank {
 /// SBX-8: what the transaction shows of the order keeps the table of its details.
 fn check_forms(members: &mut Members<'_>) {
     for (name, shown) in SHOWN {
-        let given = members.get(name).filter(|value| !value.is_null());
-        if let Some(fault) = given.and_then(|value| text_fault(shown, value)) {
+        if let Some(fault) = given(members, name).and_then(|value| text_fault(shown, value)) {
             members.refuse(name, &fault);
         }
     }
-    let agent = members
-        .get("creditorAgent")
-        .filter(|value| !value.is_null());
+    let agent = given(members, "creditorAgent");
     if agent.is_some_and(|agent| !agent.as_str().is_some_and(is_bic)) {
         members.refuse("creditorAgent", "A BIC has 8 or 11 capitals and digits.");
     }
 }
 
-/// The payment reference: a string, or structured remittance information as in the Berlin Group framework.
+/// The members that may have the payment reference: a string, or structured remittance information as in the Berlin Group framework.
+const REFERENCES: [&str; 2] = [
+    "remittanceInformationStructured",
+    "remittanceInformationStructuredArray",
+];
+
+/// The payment reference.
 fn reference<'a>(members: &Members<'a>) -> Option<&'a str> {
-    let one = members.get("remittanceInformationStructured");
-    let first = || members.get("remittanceInformationStructuredArray")?.get(0);
-    let written = one.or_else(first)?;
+    let [one, several] = REFERENCES.map(|name| given(members, name));
+    let written = one.or_else(|| several?.get(0))?;
+    read_reference(written)
+}
+
+/// The payment reference in structured remittance information.
+fn read_reference(written: &Value) -> Option<&str> {
     written
         .as_str()
         .or_else(|| written.get("reference")?.as_str())
 }
 
+/// A member that is given, and not null.
+fn given<'a>(members: &Members<'a>, name: &str) -> Option<&'a Value> {
+    members.get(name).filter(|value| !value.is_null())
+}
+
+/// Refuses a reference in a form that [`reference`] does not read, which would be lost. Returns whether there is none.
+fn check_readable(members: &mut Members<'_>) -> bool {
+    let [one, several] = REFERENCES;
+    if given(members, one).is_some_and(|written| read_reference(written).is_none()) {
+        members.refuse(one, "A string, or an object with reference as a string.");
+        return false;
+    }
+    let is_readable = |written: &Value| {
+        let entries = written.as_array();
+        entries.is_some_and(|entries| entries.iter().all(|one| read_reference(one).is_some()))
+    };
+    if given(members, several).is_some_and(|written| !is_readable(written)) {
+        let text = "A list of strings, or of objects with reference as a string.";
+        members.refuse(several, text);
+        return false;
+    }
+    true
+}
+
 /// SBX-12: a KID is required if the creditor needs one, and every KID must be valid.
 fn check_reference(members: &mut Members<'_>, creditor: Option<&Account>) {
+    if !check_readable(members) {
+        return;
+    }
     let needed = creditor.and_then(|account| account.kid);
     let (code, text) = match (reference(members), needed) {
         (None, Some(modulus)) => {
