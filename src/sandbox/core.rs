@@ -2,9 +2,10 @@
 //!
 //! Life of a request: the core logs it for the demo, verifies its Gateway-Assertion (or trusts its headers, if verification is
 //! switched off), and executes its operation on the ledger, in one transaction. The bank's pages and the bank's own channel
-//! are separate routes: a PSU's browser and a person at this machine call them without the gateway. Invariants: an operation of
-//! the interface is answered only to the gateway, unless `--danger-believe-anyone` is set; every change is in the ledger before
-//! its answer is sent; only the SCA page may be framed. Deliberately not here: any check that the gateway has made.
+//! are separate routes: a PSU's browser and a person at this machine call them without the gateway, and so does a TPP `/tail`, by its
+//! token (src/sandbox/tail.rs). Invariants: an operation of the interface is answered only to the gateway, unless
+//! `--danger-believe-anyone` is set; every change is in the ledger before its answer is sent; only the SCA page may be framed.
+//! Deliberately not here: any check that the gateway has made.
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -83,6 +84,7 @@ use self::language::Language;
 use self::rates::Rates;
 pub(crate) use self::seed::WITH_AGREEMENT;
 use self::state::{Core, Trust, target};
+use crate::tail::{self, TailOptions};
 
 /// The largest body, in bytes: HTTP-6, the gateway forwards no larger one.
 const BODY_LIMIT: usize = 64 * 1024;
@@ -125,6 +127,8 @@ pub(crate) struct CoreArgs {
     /// A file that gets one line of JSON per request that the gateway forwards.
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
+    #[command(flatten)]
+    tail: TailOptions,
 }
 
 /// Serves until the process is ended.
@@ -143,6 +147,7 @@ pub(crate) fn run(args: &CoreArgs) -> Result<(), Box<dyn std::error::Error>> {
             false => Trust::Gateway(Assertions::new(&args.issuer, &args.audience, Clock::System)),
         },
     });
+    let tail = args.tail.open()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -153,7 +158,12 @@ pub(crate) fn run(args: &CoreArgs) -> Result<(), Box<dyn std::error::Error>> {
         writeln!(Terminal::output(), "core listening on http://{address}")?;
         tokio::spawn(run_batches(Arc::clone(&core)));
         tokio::spawn(end_what_is_open(Arc::clone(&core)));
-        let service = router(core).into_make_service_with_connect_info::<SocketAddr>();
+        let mut routes = router(core);
+        if let Some(tail) = tail {
+            tokio::spawn(tail::watch(Arc::clone(&tail)));
+            routes = routes.merge(tail::router(tail));
+        }
+        let service = routes.into_make_service_with_connect_info::<SocketAddr>();
         axum::serve(listener, service).await?;
         Ok(())
     })

@@ -23,6 +23,7 @@ mod mint;
 #[cfg(test)]
 mod pki_tests;
 mod probe;
+mod tail;
 
 /// Tools for developing against the gateway.
 #[derive(Debug, Parser)]
@@ -50,6 +51,10 @@ enum Command {
     /// Test a core of your own: does it believe the gateway alone, answer as docs/upstream-contract.md says, and survive what may come?
     /// Prints what to mend. Ends with 0 where that is nothing, with 1 where it is something, with 2 where the core cannot be tested.
     Probe(probe::ProbeArgs),
+    /// Print the token by which a TPP sees its own latest requests at a simulated bank with --tail.
+    Token(tail::TokenArgs),
+    /// Print a TPP's latest requests, with the reason of each refusal and its correction, and each new one until interrupted.
+    Tail(tail::TailArgs),
     /// Start the gateway before that core, and send it requests as a TPP would, right and broken ones.
     Demo(demo::DemoArgs),
 }
@@ -61,6 +66,8 @@ pub fn run() -> ExitCode {
         Command::Core(args) => core::run(&args),
         Command::Approve(args) => demo::browser::run(&args),
         Command::Probe(args) => return probe::run(&args),
+        Command::Token(args) => tail::print_token(&args),
+        Command::Tail(args) => tail::print(&args),
         Command::Demo(args) => demo::run(&args),
     };
     match outcome {

@@ -4,6 +4,8 @@
 mod accesses;
 /// kill -9 between the bank and the gateway.
 mod crash;
+/// A TPP's own latest requests.
+mod tail;
 
 use crate::harness::{
     Answer, Call, Gate, GateBuilder, Program, Protocol, Wire, eventually, free_address,
@@ -51,10 +53,21 @@ impl Bank {
 
     /// Starts it with the ledger in a folder; `control` is the address of the gateway's control listener.
     pub(crate) fn start(address: SocketAddr, control: SocketAddr, folder: &Path) -> Self {
+        Self::start_with(address, control, folder, &[])
+    }
+
+    /// The same with further options.
+    pub(crate) fn start_with(
+        address: SocketAddr,
+        control: SocketAddr,
+        folder: &Path,
+        options: &[&str],
+    ) -> Self {
         let program = Command::new(env!("CARGO_BIN_EXE_portvakt-sandbox"))
             .args(["core", "--listen", &address.to_string()])
             .args(["--control", &format!("http://{control}"), "--ledger"])
             .arg(folder.join("bank.db"))
+            .args(options)
             .stdout(Stdio::null())
             .spawn()
             .unwrap();

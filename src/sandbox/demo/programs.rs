@@ -50,6 +50,10 @@ impl Programs {
             .arg(&setup.core.ledger)
             .args(["--issuer", &setup.core.issuer])
             .args(["--audience", &setup.core.audience])
+            .arg("--tail")
+            .arg(setup.access_log())
+            .arg("--tail-key")
+            .arg(setup.tail_key())
             .stdout(Stdio::null());
         let log = setup.logs.join("core.log");
         self.running.push(Program::start("the core", command, log)?);

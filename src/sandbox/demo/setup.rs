@@ -87,6 +87,11 @@ impl DemoSetup {
         self.logs.join("access.jsonl")
     }
 
+    /// The key of the tokens that show TPPs their own requests, beside the ledger: it stays the same in the next demo.
+    pub(super) fn tail_key(&self) -> PathBuf {
+        self.core.ledger.with_file_name("sandbox-tail.key")
+    }
+
     /// The gateway's events.
     pub(super) fn gateway_log(&self) -> PathBuf {
         self.logs.join("gateway.log")
