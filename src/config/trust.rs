@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use openssl::{error::ErrorStack, nid::Nid, x509::X509};
 
-use super::bundle::{self, ReadBundle, TrustBundle};
+use super::bundle::{self, TrustBundle};
 use super::endpoints::{ClientAuth, Listener};
 use super::identity::warn_of_all;
 use super::inspection::Inspection;
@@ -87,7 +87,7 @@ pub(super) fn read(
     let trust = trust.map_err(|error| inspection.report(place, pem::reason(&error)));
     let files = TrustFiles {
         anchors: path,
-        bundle: bundle.map(|read| read.bundle),
+        bundle,
         intermediates: other_path,
         clients: client_path,
     };
@@ -99,7 +99,7 @@ pub(super) fn read(
 fn trust_in(
     own: Vec<X509>,
     clients: Option<Vec<X509>>,
-    bundle: Option<&ReadBundle>,
+    bundle: Option<&TrustBundle>,
     intermediates: &[X509],
     types: CertificateTypes,
 ) -> Result<Trust, ErrorStack> {
@@ -120,13 +120,13 @@ fn trust_in(
 /// anchors; `serves_clients` is whether it alone has those of clients.
 fn judge_bundle(
     value: &Value<'_>,
-    read: &ReadBundle,
+    bundle: &TrustBundle,
     signing: Option<CertificateTypes>,
     serves_clients: bool,
 ) {
-    let path = read.bundle.path.display();
+    let path = bundle.path.display();
     if let Some(types) = signing
-        && read.listed.of_types(types).next().is_none()
+        && bundle.listed.of_types(types).next().is_none()
     {
         let wanted = match (types.eseal, types.web) {
             (true, true) => "seals or web sites",
@@ -137,7 +137,7 @@ fn judge_bundle(
             "{path} has no anchor of the certificates that may sign (trust.certificate_types), and trust.anchors names none: every request would be refused; import a list with services for {wanted}"
         ));
     }
-    let websites = read.listed.of(GrantedType::Web);
+    let websites = bundle.listed.of(GrantedType::Web);
     if serves_clients && websites.is_empty() {
         value.fault(format!(
             "{path} has no anchor of web sites: every client certificate would be refused; name anchors by listener.client_anchors"
@@ -146,12 +146,12 @@ fn judge_bundle(
     for (folder, found, of) in [
         (
             "seals",
-            read.listed.of(GrantedType::Eseal),
+            bundle.listed.of(GrantedType::Eseal),
             Expiring::Anchor,
         ),
         ("websites", websites, Expiring::ClientAnchor),
     ] {
-        warn_of_trial(value, &read.bundle.path, found);
+        warn_of_trial(value, &bundle.path, found);
         let periods = found.iter().filter_map(|one| validity_of(one).ok());
         let periods: Vec<_> = periods.collect();
         if !periods.is_empty() {
@@ -159,7 +159,8 @@ fn judge_bundle(
                 of,
                 shown: format!("{path}/{folder}"),
                 periods,
-                consequence: ": every certificate that needs them is refused",
+                // Their services vouch for their keys all the same, which other anchors may have.
+                consequence: ": a certificate passes only where its chain ends at another anchor, which is valid",
                 counts_each: false,
             }));
         }

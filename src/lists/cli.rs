@@ -153,6 +153,11 @@ fn one(refusal: Refusal) -> Faults {
 
 fn run_import(options: ImportOptions, now: Timestamp) -> Result<(), Faults> {
     let at = options.at.unwrap_or(now);
+    if at > now {
+        return Err(vec![format!(
+            "--at {at} lies ahead: lists are judged as of now, or of an earlier time; nothing was imported"
+        )]);
+    }
     let texts = |faults: Vec<crate::import::Fault>| -> Faults {
         let mut texts: Faults = faults.iter().map(ToString::to_string).collect();
         texts.push("nothing was imported: the last bundle stays in use".to_owned());
@@ -252,7 +257,7 @@ fn show(options: &ShowOptions, now: Timestamp) -> Result<(), Faults> {
     let shown = Shown::open(&options.folder).map_err(one)?;
     let mut lines = shown.lines(at);
     if !options.seen.is_empty() {
-        let seen = SeenCertificates::read(&options.seen).map_err(one)?;
+        let seen = SeenCertificates::read(&options.seen, now.max(at)).map_err(one)?;
         let intermediates = certificates(&options.intermediates);
         let intermediates = intermediates.map_err(|fault| vec![fault.to_string()])?;
         let config = GatewayConfig {

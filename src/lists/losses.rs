@@ -1,182 +1,18 @@
 //! The TPPs that would lose trust by a bundle: by the certificates that gateways have seen (`--seen`), and by two bundles.
 //!
-//! Invariants: a certificate loses trust if it is trusted by the bundle before at the time, and not by the new one; no file is believed that
-//! others than its owner can write. Deliberately not here: the operator's own anchors (`trust.anchors`), which no bundle changes, and the way
-//! to a file.
+//! Invariants: a certificate loses trust if the gateway trusts it by the bundle before at the time, and refuses it by the new one; every
+//! certificate that was seen within 30 days is counted once, and one that cannot be judged is named. Deliberately not here: the operator's
+//! own anchors (`trust.anchors`), which no bundle changes.
 
-use crate::{
-    bundle::{AnchorEntry, BundleDocument, BundleTrust, Standing, describe},
-    certificate::{Certificate, decode_base64},
-    fault::Refusal,
-};
-use portvakt_base::{clock::Timestamp, hex, private_file, way::GROUP_AND_OTHERS_WRITE};
-use serde::Deserialize;
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs::Metadata,
-    io::{self, Read as _},
-    os::unix::fs::MetadataExt as _,
-    path::{Path, PathBuf},
-};
+// The files of gateways.
+mod seen;
 
-/// The longest file of certificates, in bytes. A gateway writes at most 10 000.
-const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
+pub use seen::SeenCertificates;
 
-/// The file that is expected.
-const EXPECTED: &str = "name the file seen-certificates.jsonl in the gateway's folder of state";
-
-/// For how many days a certificate counts after it was seen.
-const DAYS: u64 = 30;
-
-/// A line of the file that a gateway writes.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Line {
-    tpp: String,
-    last_seen: String,
-    certificate: String,
-    #[serde(default)]
-    intermediates: Vec<String>,
-}
-
-/// A certificate by which a gateway has verified a signature.
-#[derive(Clone, Debug)]
-struct Seen {
-    tpp: String,
-    last_seen: jiff::civil::Date,
-    certificate: Certificate,
-    /// What the TPP sent with it, DER.
-    pool: Vec<Vec<u8>>,
-}
-
-/// The certificates of one or more gateways, each once.
-#[derive(Clone, Debug, Default)]
-pub struct SeenCertificates {
-    found: BTreeMap<[u8; 32], Seen>,
-    /// The files that were believed, one line each.
-    files: Vec<String>,
-    /// The number of lines that are no certificate.
-    damaged: usize,
-}
-
-impl SeenCertificates {
-    /// Reads the files of gateways.
-    ///
-    /// # Errors
-    /// One cannot be read, others than its owner can write it, or it has lines, none of which is a certificate.
-    pub fn read(paths: &[PathBuf]) -> Result<Self, Refusal> {
-        let mut all = Self::default();
-        for path in paths {
-            all.add_file(path)?;
-        }
-        Ok(all)
-    }
-
-    fn add_file(&mut self, path: &Path) -> Result<(), Refusal> {
-        let (found, bytes) = read_file(path).map_err(|error| {
-            Refusal::new(format_args!(
-                "{}: it cannot be read: {error}; {EXPECTED}, and run as a user who may read it",
-                path.display()
-            ))
-        })?;
-        judge_mode(path, &found)?;
-        let lines = bytes.split(|byte| *byte == b'\n');
-        let (mut count, mut damaged) = (0_usize, 0_usize);
-        let mut newest: Option<jiff::civil::Date> = None;
-        for line in lines.filter(|line| !line.trim_ascii().is_empty()) {
-            match Seen::from_line(line) {
-                Some(seen) => {
-                    count = count.saturating_add(1);
-                    newest = newest.max(Some(seen.last_seen));
-                    self.add(seen);
-                }
-                None => damaged = damaged.saturating_add(1),
-            }
-        }
-        self.files.push(file_line(path, &found, count, newest));
-        // A gateway that has seen none writes an empty file.
-        if damaged > 0 && count == 0 {
-            return Err(Refusal::new(format_args!(
-                "{}: no line of it is a certificate that a gateway has seen; {EXPECTED}",
-                path.display()
-            )));
-        }
-        self.damaged = self.damaged.saturating_add(damaged);
-        Ok(())
-    }
-
-    /// The files that were believed, one line each: whose they are, how many certificates they have, and of which day the newest is.
-    pub fn files(&self) -> impl Iterator<Item = String> {
-        self.files.iter().cloned()
-    }
-
-    /// Of a certificate that several gateways have seen, the latest counts.
-    fn add(&mut self, seen: Seen) {
-        let known = self.found.entry(seen.certificate.sha256());
-        let known = known.or_insert_with(|| seen.clone());
-        if known.last_seen < seen.last_seen {
-            *known = seen;
-        }
-    }
-}
-
-fn read_file(path: &Path) -> io::Result<(Metadata, Vec<u8>)> {
-    let file = private_file::open(path)?;
-    let found = file.metadata()?;
-    let mut bytes = Vec::new();
-    file.take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;
-    Ok((found, bytes))
-}
-
-/// Refuses a file that others than its owner can write, as the gateway that keeps it does: they could leave out the TPPs that would lose
-/// trust.
-fn judge_mode(path: &Path, found: &Metadata) -> Result<(), Refusal> {
-    let mode = found.mode() & 0o7777;
-    if mode & GROUP_AND_OTHERS_WRITE == 0 {
-        return Ok(());
-    }
-    let path = path.display();
-    Err(Refusal::new(format_args!(
-        "{path}: its mode {mode:04o} lets others than its owner say which certificates were seen, so it is not believed; take it from the gateway again, and chmod go-w it"
-    )))
-}
-
-/// The line about a file that is believed.
-fn file_line(
-    path: &Path,
-    found: &Metadata,
-    count: usize,
-    newest: Option<jiff::civil::Date>,
-) -> String {
-    let newest = newest.map(|day| format!(", the newest of {day}"));
-    format!(
-        "believed: {} of the user with uid {}: {count} certificates{}",
-        path.display(),
-        found.uid(),
-        newest.unwrap_or_default()
-    )
-}
-
-impl Seen {
-    fn from_line(line: &[u8]) -> Option<Self> {
-        let line: Line = serde_json::from_slice(line).ok()?;
-        let pool = line.intermediates.iter();
-        Some(Self {
-            tpp: line.tpp,
-            last_seen: line.last_seen.parse().ok()?,
-            certificate: Certificate::from_base64(&line.certificate).ok()?,
-            pool: pool
-                .map(|one| decode_base64(one).ok())
-                .collect::<Option<_>>()?,
-        })
-    }
-
-    fn is_recent(&self, now: Timestamp) -> bool {
-        let seen = Timestamp::midnight(self.last_seen);
-        let last = seen.map(|seen| (seen.unix() / 86_400).saturating_add(DAYS));
-        last.is_some_and(|last| last >= now.unix() / 86_400)
-    }
-}
+use crate::bundle::{BundleDocument, BundleTrust, Standing, describe};
+use portvakt_base::clock::Timestamp;
+use seen::{DamagedLines, Seen};
+use std::collections::BTreeSet;
 
 /// A bundle with its anchors.
 #[derive(Clone, Copy, Debug)]
@@ -194,15 +30,19 @@ pub struct Losses {
     lost: Vec<String>,
     /// One line for each that neither bundle calls qualified, though the new one has its CA, by TPP.
     unqualified: Vec<String>,
-    /// One line for each that is of no type that may sign, by TPP.
-    wrong_type: Vec<String>,
-    /// The TPPs of all that were judged.
+    /// One line for each that the gateway refuses whatever the bundle has, by TPP.
+    refused: Vec<String>,
+    /// One line for each that cannot be judged, by TPP.
+    not_judged: Vec<String>,
+    /// One line for each whose last day lies ahead, by TPP.
+    ahead: Vec<String>,
+    /// The lines of the files that are no certificate.
+    damaged: DamagedLines,
+    /// The TPPs of all that were seen within 30 days.
     tpps: BTreeSet<String>,
-    judged: usize,
     trusted: usize,
     not_valid: usize,
     neither: usize,
-    damaged: usize,
 }
 
 impl Losses {
@@ -214,37 +54,55 @@ impl Losses {
         now: Timestamp,
     ) -> Self {
         let mut losses = Self {
-            damaged: seen.damaged,
+            damaged: seen.damaged.clone(),
             ..Self::default()
         };
         for seen in seen.found.values().filter(|seen| seen.is_recent(now)) {
-            losses.judged = losses.judged.saturating_add(1);
             losses.tpps.insert(seen.tpp.clone());
-            let count = match judge(seen, before, after, now) {
-                Outcome::Lost(anchor) => {
-                    losses.lost.push(lost_line(seen, anchor));
-                    continue;
-                }
-                Outcome::Unqualified(why) => {
-                    let line = format!("{}: {why}", lost_line(seen, None));
-                    losses.unqualified.push(line);
-                    continue;
-                }
-                Outcome::WrongType(why) => {
-                    let line = format!("{}: {why}", lost_line(seen, None));
-                    losses.wrong_type.push(line);
-                    continue;
-                }
-                Outcome::Trusted => &mut losses.trusted,
-                Outcome::NotValid => &mut losses.not_valid,
-                Outcome::Neither => &mut losses.neither,
-            };
-            *count = count.saturating_add(1);
+            losses.add(seen, judge(seen, before, after, now));
         }
-        losses.lost.sort();
-        losses.unqualified.sort();
-        losses.wrong_type.sort();
+        for seen in seen.ahead.values() {
+            let text = match judge(seen, before, after, now) {
+                Outcome::Lost(why) => format!(": it would lose trust{why}"),
+                _ => String::new(),
+            };
+            losses.ahead.push(format!("{}{text}", seen.line()));
+        }
+        for lines in [
+            &mut losses.lost,
+            &mut losses.unqualified,
+            &mut losses.refused,
+            &mut losses.not_judged,
+            &mut losses.ahead,
+        ] {
+            lines.sort();
+        }
         losses
+    }
+
+    fn add(&mut self, seen: &Seen, outcome: Outcome) {
+        let count = match outcome {
+            Outcome::Lost(why) => {
+                self.lost.push(format!("{}{why}", seen.line()));
+                return;
+            }
+            Outcome::Unqualified(why) => {
+                self.unqualified.push(format!("{}: {why}", seen.line()));
+                return;
+            }
+            Outcome::Refused(why) => {
+                self.refused.push(format!("{}: {why}", seen.line()));
+                return;
+            }
+            Outcome::NotJudged(why) => {
+                self.not_judged.push(format!("{}: {why}", seen.line()));
+                return;
+            }
+            Outcome::Trusted => &mut self.trusted,
+            Outcome::NotValid => &mut self.not_valid,
+            Outcome::Neither => &mut self.neither,
+        };
+        *count = count.saturating_add(1);
     }
 
     /// The lines to show.
@@ -253,104 +111,129 @@ impl Losses {
             "TPPs that would lose trust, of {} seen within 30 days:",
             self.tpps.len()
         )];
-        match self.lost.is_empty() {
-            true => lines.push("  none".to_owned()),
-            false => lines.extend(self.lost.iter().map(|line| format!("  {line}"))),
+        match (self.lost.is_empty(), self.not_judged.is_empty()) {
+            (true, true) => lines.push("  none".to_owned()),
+            (true, false) => lines.push("  none of those that could be judged".to_owned()),
+            (false, _) => lines.extend(self.lost.iter().map(|line| format!("  {line}"))),
         }
-        lines.push(format!(
-            "certificates judged: {}; {} would lose trust, {} are trusted, {} are trusted by neither bundle, {} have ended or have not begun",
-            self.judged,
-            self.lost.len(),
-            self.trusted,
-            self.neither
-                .saturating_add(self.unqualified.len())
-                .saturating_add(self.wrong_type.len()),
-            self.not_valid
-        ));
-        if !self.wrong_type.is_empty() {
-            let text =
-                "refused by both bundles, since their type may not sign (--certificate-types):";
-            lines.push(text.to_owned());
-            lines.extend(self.wrong_type.iter().map(|line| format!("  {line}")));
-        }
-        if !self.unqualified.is_empty() {
-            let text = "refused by both bundles, unless an anchor of your own (trust.anchors) has the CA itself:";
-            lines.push(text.to_owned());
-            lines.extend(self.unqualified.iter().map(|line| format!("  {line}")));
+        lines.push(self.counts());
+        for (named, text) in [
+            (&self.not_judged, "not judged, so that they may lose trust:"),
+            (
+                &self.ahead,
+                "last seen on a day that lies ahead, so not counted (the clock of a gateway was wrong, or the file was altered):",
+            ),
+            (
+                &self.refused,
+                "refused already, whatever the bundle has, by what they say themselves and by --certificate-types:",
+            ),
+            (
+                &self.unqualified,
+                "refused by both bundles, unless an anchor of your own (trust.anchors) has the CA itself:",
+            ),
+        ] {
+            if !named.is_empty() {
+                lines.push(text.to_owned());
+                lines.extend(named.iter().map(|line| format!("  {line}")));
+            }
         }
         if self.neither > 0 {
             let text = "trusted by neither: by an anchor of your own (trust.anchors), or below an intermediate that is not at hand (--intermediates)";
             lines.push(text.to_owned());
         }
-        if self.damaged > 0 {
-            let text = format!(
-                "lines of the files that are no certificate: {}",
-                self.damaged
-            );
-            lines.push(text);
+        lines.extend(self.damaged_lines());
+        lines
+    }
+
+    /// How many certificates were judged, and how.
+    fn counts(&self) -> String {
+        let (lost, trusted, not_valid) = (self.lost.len(), self.trusted, self.not_valid);
+        let neither = [self.neither, self.unqualified.len(), self.refused.len()];
+        let neither: usize = neither.iter().sum();
+        let judged: usize = [lost, trusted, neither, not_valid].iter().sum();
+        let not_judged = match self.not_judged.len() {
+            0 => String::new(),
+            count => format!("; not judged: {count}"),
+        };
+        format!(
+            "certificates judged: {judged}; {lost} would lose trust, {trusted} are trusted, {neither} are trusted by neither bundle, {not_valid} have ended or have not begun{not_judged}"
+        )
+    }
+
+    /// The lines of the files that are no certificate, the first of them by name.
+    fn damaged_lines(&self) -> Vec<String> {
+        let DamagedLines { count, named } = &self.damaged;
+        if *count == 0 {
+            return Vec::new();
+        }
+        let mut lines = vec![format!(
+            "not judged: lines of the files that are no certificate: {count}"
+        )];
+        lines.extend(named.iter().map(|line| format!("  {line}")));
+        if *count > named.len() {
+            lines.push("  and more".to_owned());
         }
         lines
     }
 }
 
 /// What becomes of one certificate.
-enum Outcome<'b> {
-    /// It loses the trust of this anchor, if the bundle before has it.
-    Lost(Option<&'b AnchorEntry>),
+enum Outcome {
+    /// It loses trust. The text says by which anchor and why, if that is known.
+    Lost(String),
     Trusted,
     NotValid,
     /// Its CA is listed in the new bundle, and vouches for it in neither, for this reason.
     Unqualified(&'static str),
-    /// It is of no type that may sign, for this reason.
-    WrongType(&'static str),
+    /// The gateway refuses it whatever the bundle has, for this reason.
+    Refused(String),
+    /// It cannot be judged, for this reason.
+    NotJudged(String),
     Neither,
 }
 
-fn judge<'b>(
-    seen: &Seen,
-    before: Option<Judge<'b>>,
-    after: Judge<'_>,
-    now: Timestamp,
-) -> Outcome<'b> {
+fn judge(seen: &Seen, before: Option<Judge<'_>>, after: Judge<'_>, now: Timestamp) -> Outcome {
     let standing = |judge: Judge<'_>| judge.trust.standing(&seen.certificate, &seen.pool, now);
     let old = before.map_or(Standing::Untrusted, standing);
     match (old, standing(after)) {
         (_, Standing::Trusted(_)) => Outcome::Trusted,
-        (Standing::Trusted(anchor), _) => {
-            let anchors = before.map(|before| &before.bundle.anchors);
-            let mut anchors = anchors.into_iter().flatten();
-            Outcome::Lost(anchors.find(|entry| entry.sha256 == anchor))
+        (Standing::Refused(why), _) | (_, Standing::Refused(why)) => Outcome::Refused(why),
+        (Standing::NotJudged(why), _) | (_, Standing::NotJudged(why)) => Outcome::NotJudged(why),
+        // The anchor that vouched may be there still: a nearer one decides.
+        (Standing::Trusted(_), Standing::Unqualified { why, by }) => {
+            let by = by.and_then(|by| anchor_text(after, &by));
+            Outcome::Lost(format!("{}: {why}", by.unwrap_or_default()))
         }
+        (Standing::Trusted(anchor), Standing::NotValid) => {
+            let text = before.and_then(|before| anchor_text(before, &anchor));
+            let text = text.unwrap_or_default();
+            Outcome::Lost(format!(
+                "{text}: a certificate of its chain has ended or has not begun"
+            ))
+        }
+        (Standing::Trusted(anchor), Standing::Untrusted) => {
+            let text = before.and_then(|before| anchor_text(before, &anchor));
+            Outcome::Lost(text.unwrap_or_default())
+        }
+        // One of them may lead to an anchor.
+        _ if seen.damaged > 0 => Outcome::NotJudged(format!(
+            "{} of the certificates that came with it cannot be read",
+            seen.damaged
+        )),
         (Standing::NotValid, _) | (_, Standing::NotValid) => Outcome::NotValid,
-        (_, Standing::WrongType(why)) => Outcome::WrongType(why),
-        (_, Standing::Unqualified(why)) => Outcome::Unqualified(why),
-        (
-            Standing::Untrusted | Standing::Unqualified(_) | Standing::WrongType(_),
-            Standing::Untrusted,
-        ) => Outcome::Neither,
+        (_, Standing::Unqualified { why, .. }) => Outcome::Unqualified(why),
+        (Standing::Untrusted | Standing::Unqualified { .. }, Standing::Untrusted) => {
+            Outcome::Neither
+        }
     }
 }
 
-fn lost_line(seen: &Seen, anchor: Option<&AnchorEntry>) -> String {
-    let (issuer, serial) = match seen.certificate.parse() {
-        Ok(it) => (it.issuer().to_string(), hex::encode(it.raw_serial())),
-        Err(fault) => (fault.to_string(), String::new()),
-    };
-    let anchor = anchor.map(|anchor| {
-        let services: Vec<_> = anchor
-            .services
-            .iter()
-            .map(|it| it.service.as_str())
-            .collect();
-        format!(": {}: {}", describe(anchor), services.join(", "))
-    });
-    format!(
-        "{}: certificate {} of {issuer}, last seen {}{}",
-        seen.tpp,
-        serial.to_ascii_uppercase().trim_start_matches("00"),
-        seen.last_seen,
-        anchor.unwrap_or_default()
-    )
+/// An anchor of a bundle and its services, after a colon.
+fn anchor_text(of: Judge<'_>, sha256: &str) -> Option<String> {
+    let anchor = of.bundle.anchors.iter().find(|it| it.sha256 == sha256)?;
+    let services = anchor.services.iter().map(|it| it.service.as_str());
+    let services: Vec<_> = services.collect();
+    Some(format!(": {}: {}", describe(anchor), services.join(", ")))
 }
 
 #[cfg(test)]

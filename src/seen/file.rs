@@ -45,7 +45,7 @@ struct Line {
 #[derive(Debug, Default)]
 pub(super) struct FoundCertificates {
     pub(super) certificates: Vec<SeenCertificate>,
-    /// The number of lines that cannot be read.
+    /// The number of lines that cannot be read, or of which a certificate beside the TPP's cannot.
     pub(super) damaged: usize,
 }
 
@@ -67,7 +67,10 @@ pub(super) fn read(path: &Path) -> io::Result<FoundCertificates> {
     let lines = bytes.split(|byte| *byte == b'\n');
     for line in lines.filter(|line| !line.is_empty()) {
         match read_line(line) {
-            Some(seen) => found.certificates.push(seen),
+            Some((seen, is_whole)) => {
+                found.certificates.push(seen);
+                found.damaged = found.damaged.saturating_add(usize::from(!is_whole));
+            }
             None => found.damaged = found.damaged.saturating_add(1),
         }
     }
@@ -85,20 +88,23 @@ fn open(path: &Path) -> io::Result<File> {
     Err(io::Error::new(ErrorKind::PermissionDenied, text))
 }
 
-fn read_line(line: &[u8]) -> Option<SeenCertificate> {
+/// The certificate of a line, and whether all that came with it can be read: one that cannot is left out, and does not hide the TPP.
+fn read_line(line: &[u8]) -> Option<(SeenCertificate, bool)> {
     let line: Line = serde_json::from_slice(line).ok()?;
     let day = line.last_seen.parse::<jiff::civil::Date>().ok()?;
     let pool = line.intermediates.iter();
-    let pool = pool.map(|one| STANDARD.decode(one).ok());
+    let pool: Vec<_> = pool.filter_map(|one| STANDARD.decode(one).ok()).collect();
+    let is_whole = pool.len() == line.intermediates.len();
     let certificates = PresentedCertificates {
         leaf: STANDARD.decode(&line.certificate).ok()?,
-        pool: pool.collect::<Option<_>>()?,
+        pool,
     };
-    Some(SeenCertificate {
+    let seen = SeenCertificate {
         tpp: TppId::parse(&line.tpp)?,
         day: day_of(Timestamp::midnight(day)?),
         certificates: Arc::new(certificates),
-    })
+    };
+    Some((seen, is_whole))
 }
 
 /// Replaces a file.

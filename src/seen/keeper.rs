@@ -99,7 +99,7 @@ impl KeptFile {
         let found = self.read();
         if found.damaged > 0 {
             let (path, lines) = (self.shown(), found.damaged);
-            tracing::warn!(%path, lines, "lines of the certificates that were seen cannot be read and are left out");
+            tracing::warn!(%path, lines, "lines of the certificates that were seen are damaged; what cannot be read of them is left out");
         }
         seen.restore(found.certificates);
     }

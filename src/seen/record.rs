@@ -16,6 +16,12 @@ const MOST_OF_TPP: usize = 100;
 /// The most bytes of all certificates, with those that came with them: 3 KiB for each.
 const MOST_BYTES: usize = 32 * 1024 * 1024;
 
+/// The most certificates that are kept beside one: a header has at most eight, with the TPP's own.
+const MOST_IN_POOL: usize = 7;
+
+/// The most bytes of them: a header of 16 KiB has no more in base64. So a TPP that sends others each day takes no more of the room.
+const MOST_BYTES_IN_POOL: usize = 12 * 1024;
+
 /// A certificate is forgotten when no request was signed by it for more days than these.
 const KEPT_DAYS: u64 = 30;
 
@@ -28,6 +34,41 @@ pub(super) struct SeenCertificate {
     pub(super) day: u64,
     /// The certificate, and the pool that the TPP sent with it.
     pub(super) certificates: Arc<PresentedCertificates>,
+}
+
+impl SeenCertificate {
+    /// Takes the later day of the same certificate, and those that came with it, of the later day first as far as there is room; returns
+    /// whether that changed anything.
+    fn join(&mut self, other: &Self) -> bool {
+        let is_later = self.day < other.day;
+        let (own, others) = (&self.certificates.pool, &other.certificates.pool);
+        let has_all = others.iter().all(|one| own.contains(one));
+        let pool = match self.day <= other.day {
+            true => within_bounds(others, own),
+            false => within_bounds(own, others),
+        };
+        let is_other = !has_all && pool != *own;
+        if is_other {
+            let leaf = self.certificates.leaf.clone();
+            self.certificates = Arc::new(PresentedCertificates { leaf, pool });
+        }
+        self.day = self.day.max(other.day);
+        is_later || is_other
+    }
+}
+
+/// The certificates of two pools, each once, as far as there is room.
+fn within_bounds(first: &[Vec<u8>], then: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let (mut pool, mut bytes) = (Vec::<Vec<u8>>::new(), 0_usize);
+    for one in first.iter().chain(then) {
+        let together = bytes.saturating_add(one.len());
+        let has_room = pool.len() < MOST_IN_POOL && together <= MOST_BYTES_IN_POOL;
+        if has_room && !pool.contains(one) {
+            bytes = together;
+            pool.push(one.clone());
+        }
+    }
+    pool
 }
 
 /// The SHA-256 of a certificate's DER.
@@ -71,15 +112,18 @@ impl SeenRecord {
         }
     }
 
-    /// Adds a certificate, or its later day; returns whether that changed anything.
+    /// Adds a certificate, or its later day and what came with it; returns whether that changed anything.
     pub(super) fn add(&mut self, seen: SeenCertificate) -> bool {
         let fingerprint: Fingerprint = Sha256::digest(&seen.certificates.leaf).into();
         let tpp = seen.tpp.clone();
         let of_tpp = self.by_tpp.entry(tpp.clone()).or_default();
         if let Some(known) = of_tpp.get_mut(&fingerprint) {
-            let is_later = known.day < seen.day;
-            known.day = known.day.max(seen.day);
-            return is_later;
+            let before = size(known);
+            let is_changed = known.join(&seen);
+            let others = self.bytes.saturating_sub(before);
+            self.bytes = others.saturating_add(size(known));
+            self.drop_oldest();
+            return is_changed;
         }
         self.count = self.count.saturating_add(1);
         self.bytes = self.bytes.saturating_add(size(&seen));
@@ -90,6 +134,12 @@ impl SeenRecord {
                 self.remove(&tpp, &oldest);
             }
         }
+        self.drop_oldest();
+        true
+    }
+
+    /// Drops those whose last day is the oldest, until the rest is within the bounds of all.
+    fn drop_oldest(&mut self) {
         while self.count > self.bounds.certificates || self.bytes > self.bounds.bytes {
             let all = self.by_tpp.iter();
             let all = all.flat_map(|(tpp, of_tpp)| of_tpp.iter().map(move |it| (tpp, it)));
@@ -100,7 +150,6 @@ impl SeenRecord {
             };
             self.remove(&tpp, &fingerprint);
         }
-        true
     }
 
     /// Removes certificates that were not seen within 30 days of a day. A day that lies ahead by more counts too: the clock was wrong.

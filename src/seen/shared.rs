@@ -2,6 +2,7 @@
 
 use super::record::{SeenCertificate, SeenRecord, day_of};
 use crate::{clock::Timestamp, interface::TppId, trust::VerifiedSignature};
+use openssl::x509::X509;
 use std::{
     collections::BTreeSet,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
@@ -35,7 +36,11 @@ impl SeenCertificates {
         let Some(certificate) = verified.first_of_day(day) else {
             return;
         };
-        if let Ok(certificates) = certificate.certificates() {
+        // The chain was built with the pool that came first. A later request may have another one, by which a chain is found below other
+        // anchors; nobody has read that one yet.
+        let shown = [certificate.certificates(), verified.certificates()];
+        for mut certificates in shown.into_iter().flatten() {
+            certificates.pool.retain(|one| X509::from_der(one).is_ok());
             self.add(SeenCertificate {
                 tpp: certificate.tpp_id().clone(),
                 day,

@@ -1,5 +1,8 @@
 //! The bounds of the certificates that were seen, their file, and the thread between.
 
+// What came with a certificate.
+mod pool;
+
 use super::{
     SeenCertificates, SeenKeeper,
     file::{self, file_beside},

@@ -45,7 +45,7 @@ fn bundle(at: Timestamp) -> TrustBundle {
         imported: at,
         next_update: Some(NextUpdate { at, territory }),
         services: Default::default(),
-        grants: Default::default(),
+        listed: Default::default(),
     }
 }
 

@@ -7,7 +7,7 @@
 
 use super::{
     CandidateCertificate, Certificate, CertificateFault,
-    decode::PresentedCertificates,
+    decode::{self, PresentedCertificates},
     digests::{Digest, Digests, sha256},
     judgement,
 };
@@ -235,6 +235,20 @@ impl VerifiedSignature {
     pub fn first_of_day(&self, day: u64) -> Option<&Arc<Certificate>> {
         let certificate = &self.0.certificate;
         certificate.begins_day(day).then_some(certificate)
+    }
+
+    /// The certificate, and the pool that came with it in this request; on a connection that repeats its header value, the pool that came
+    /// with it first.
+    ///
+    /// # Errors
+    /// None in fact: the header value was decoded before the signature was verified.
+    pub fn certificates(&self) -> Result<PresentedCertificates, CertificateFault> {
+        match &self.0.cached_by {
+            CachedBy::HeaderValue(presented) | CachedBy::Certificate(presented) => {
+                decode::decode(presented)
+            }
+            CachedBy::Connection | CachedBy::Nothing(_) => self.0.certificate.certificates(),
+        }
     }
 
     /// Caches the certificate, for the connection and for all connections.

@@ -1,6 +1,6 @@
 //! Certificates of requests before their chain is built.
 
-use super::{CertificateFault, decode::PresentedCertificates, digests::Digests, judgement};
+use super::{CertificateFault, content, decode::PresentedCertificates, digests::Digests};
 use aws_lc_rs::signature::ParsedPublicKey;
 use std::sync::Arc;
 
@@ -20,16 +20,11 @@ impl CandidateCertificate {
         certificates: PresentedCertificates,
         digests: Digests,
     ) -> Result<Self, CertificateFault> {
-        let (certificate, rest) = judgement::read(&certificates.leaf)?;
-        judgement::ends(rest)?;
-        judgement::algorithms_agree(&certificate)?;
-        let key = judgement::signing_key(&certificate)?;
-        judgement::is_no_ca(&certificate)?;
         Ok(Self {
+            key: content::signing_key(&certificates.leaf)?,
             presented: presented.into(),
             certificates,
             digests,
-            key,
         })
     }
 }

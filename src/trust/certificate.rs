@@ -6,13 +6,14 @@
 
 use super::{
     CandidateCertificate, CertificateFault, Roles, Validity,
+    content::SigningContent,
     criteria::CertificateCriteria,
     decode::{self, PresentedCertificates},
     judgement,
     name::Name,
     path,
     revocation::ChainSources,
-    tolerance::{Tolerance, Tolerances, Tolerated},
+    tolerance::Tolerances,
 };
 use aws_lc_rs::signature::ParsedPublicKey;
 use http::HeaderValue;
@@ -67,16 +68,12 @@ impl Certificate {
         let validity = path::validity(&members)?;
         judgement::validity(&validity, now)?;
         let (certificate, _) = judgement::read(leaf)?;
-        let mut tolerance = Tolerance::of(criteria.policy);
-        let statements = judgement::statements_by(&certificate, &mut tolerance)?;
-        if !tolerance.used().contains(Tolerated::StatementUnwrapped) {
-            judgement::qualified(&statements)?;
-            judgement::qc_type(&statements, criteria.types)?;
-        }
-        judgement::key_usage(&certificate)?;
-        let psd2 = judgement::psd2_by(&statements, &mut tolerance)?;
-        let issuer = judgement::issuer(&certificate)?;
-        let tpp_id = judgement::tpp_id(&certificate)?;
+        let SigningContent {
+            tolerated,
+            psd2,
+            issuer,
+            tpp_id,
+        } = SigningContent::judge(&certificate, criteria.policy, criteria.types)?;
         // Only now: addresses in a certificate count only after the chain is verified (CRT-11).
         let sources = criteria.sources(&criteria.anchors, &members, now)?;
         Ok(Self {
@@ -86,7 +83,7 @@ impl Certificate {
             tpp_name: judgement::tpp_name(&certificate),
             roles: psd2.roles,
             nca_id: psd2.nca_id,
-            tolerated: tolerance.used(),
+            tolerated,
             serial: judgement::without_leading_zeros(certificate.raw_serial()).to_vec(),
             issuer,
             validity,

@@ -80,6 +80,26 @@ impl Anchors {
         Self::with_grants(all.collect(), intermediates, grants)
     }
 
+    /// The anchors of trusted lists alone, for these types: the operator's own among these anchors only help to build a path to them, as the
+    /// intermediates do.
+    ///
+    /// # Errors
+    /// A failure of OpenSSL.
+    pub fn by_lists_alone(
+        &self,
+        listed: &ListedAnchors,
+        types: CertificateTypes,
+    ) -> Result<Self, ErrorStack> {
+        let of_lists: HashSet<_> = listed
+            .of_types(types)
+            .flat_map(|one| one.to_der())
+            .collect();
+        let own = self.anchors.values().flatten();
+        let own = own.filter(|one| one.to_der().is_ok_and(|der| !of_lists.contains(&der)));
+        let intermediates = own.chain(&self.intermediates).cloned().collect();
+        Self::of_lists(listed, types, Vec::new(), intermediates)
+    }
+
     /// Anchors, and what trusted lists say of them.
     pub(super) fn with_grants(
         anchors: Vec<X509>,

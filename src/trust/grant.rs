@@ -33,6 +33,16 @@ pub enum GrantedType {
     Web,
 }
 
+impl GrantedType {
+    /// The name that a bundle has for it: that of its folder of anchors, and the value of `for`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Eseal => "seals",
+            Self::Web => "websites",
+        }
+    }
+}
+
 /// The grants of issuers, by their public keys (SubjectPublicKeyInfo, DER): an issuer may have several certificates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grants(HashMap<Vec<u8>, Granted>);
@@ -107,7 +117,8 @@ impl Grants {
     }
 }
 
-fn key_of(certificate: &X509Ref) -> Result<Vec<u8>, ErrorStack> {
+/// The public key of a certificate (SubjectPublicKeyInfo, DER).
+pub(super) fn key_of(certificate: &X509Ref) -> Result<Vec<u8>, ErrorStack> {
     certificate.public_key()?.public_key_to_der()
 }
 

@@ -49,6 +49,8 @@ mod grant;
 mod listed;
 // Qualifications of services of trusted lists.
 pub mod qualification;
+// What an import and the gateway agree on about a bundle of trusted lists (CRT-8, CRT-13).
+pub mod bundle;
 
 // Whether a member of a chain is revoked (CRT-6, CRT-11).
 pub mod revocation;
@@ -58,6 +60,8 @@ pub mod register;
 
 // The rules for a parsed certificate, one function each.
 pub mod judgement;
+// The rules of a certificate's content together, which need no chain.
+mod content;
 
 // The anchors and settings by which certificates are judged.
 mod criteria;
@@ -84,10 +88,11 @@ pub use cache::{
 pub use candidate::CandidateCertificate;
 pub use certificate::Certificate;
 pub use chain::Anchors;
+pub use content::judge_content;
 pub use distinguished::NotDer;
 pub use fault::{CertificateFault, Member, PathFault};
 pub use grant::{GrantedType, Grants};
-pub use listed::{ListedAnchors, ListedService};
+pub use listed::{ListedAnchors, ListedService, ListingFault};
 pub use path::validity_of;
 pub use qc::CertificateTypes;
 pub use qwac::{ClientChain, Qwac};

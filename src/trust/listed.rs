@@ -1,11 +1,13 @@
 //! The anchors of trusted lists, each with what the lists say of it (CRT-3, CRT-13).
 //!
-//! Invariants: an anchor is added together with its services, so that none passes for the operator's own, which vouches for each type; what
-//! is no CA's certificate is no anchor, since it would admit its own holder (CRT-2). Deliberately not here: where the anchors are read, and
-//! what their services mean for a certificate (`grant`).
+//! Invariants: an anchor is added together with its services, so that none passes for the operator's own, which vouches for each type; one of
+//! them is of the type that it is listed for, so that none vouches without the conditions of a service; what is no CA's certificate is no
+//! anchor, since it would admit its own holder (CRT-2). Deliberately not here: where the anchors are read, and what their services mean for a
+//! certificate (`grant`).
 
 use super::{
-    CertificateTypes, GrantedType, Grants, judgement::is_no_ca, qualification::Qualification,
+    CertificateTypes, GrantedType, Grants, grant::key_of, judgement::is_no_ca,
+    qualification::Qualification,
 };
 use openssl::{
     error::ErrorStack,
@@ -33,8 +35,19 @@ impl ListedService<'_> {
     }
 }
 
+/// Why a certificate is not taken as an anchor of trusted lists.
+#[derive(Debug, thiserror::Error)]
+pub enum ListingFault {
+    /// No service that it identifies is for the type: nothing would say under which conditions it vouches.
+    #[error("it is listed for {name}, and none of its services is for {name}", name = .0.name())]
+    NoService(GrantedType),
+    /// OpenSSL cannot read its key.
+    #[error(transparent)]
+    Key(#[from] ErrorStack),
+}
+
 /// The anchors of trusted lists, by the type of certificate for which they serve, and the grants of all of them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListedAnchors {
     seals: Vec<X509>,
     websites: Vec<X509>,
@@ -46,17 +59,21 @@ impl ListedAnchors {
     /// this type. Returns whether it became an anchor; the certificate of no CA becomes none.
     ///
     /// # Errors
-    /// OpenSSL cannot read the certificate's key.
+    /// None of the services is for the type, or OpenSSL cannot read the certificate's key.
     pub fn add<'s>(
         &mut self,
         certificate: X509,
         of: GrantedType,
         services: impl IntoIterator<Item = ListedService<'s>>,
-    ) -> Result<bool, ErrorStack> {
+    ) -> Result<bool, ListingFault> {
+        let services = services.into_iter().filter(|service| service.is_of(of));
+        let mut services = services.peekable();
+        if services.peek().is_none() {
+            return Err(ListingFault::NoService(of));
+        }
         if is_leaf(&certificate) {
             return Ok(false);
         }
-        let services = services.into_iter().filter(|service| service.is_of(of));
         let qualifications = services.flat_map(|service| service.qualifications.iter().cloned());
         self.grants.add(&certificate, of, qualifications)?;
         match of {
@@ -78,6 +95,14 @@ impl ListedAnchors {
     pub fn of_types(&self, types: CertificateTypes) -> impl Iterator<Item = &X509> {
         let seals = self.seals.iter().filter(move |_| types.eseal);
         seals.chain(self.websites.iter().filter(move |_| types.web))
+    }
+
+    /// The anchors with the public key of a certificate, of each type: a service vouches for a key, whichever certificate has it. None if
+    /// OpenSSL cannot read the key.
+    pub fn with_key_of(&self, certificate: &X509Ref) -> impl Iterator<Item = &X509> {
+        let key = key_of(certificate).ok();
+        let all = self.seals.iter().chain(&self.websites);
+        all.filter(move |anchor| key.is_some() && key_of(anchor).ok() == key)
     }
 
     /// What the lists say of the anchors, of each type.
@@ -119,6 +144,18 @@ mod tests {
         }]
     }
 
+    const fn service(
+        seals: bool,
+        websites: bool,
+        qualifications: &[Qualification],
+    ) -> ListedService<'_> {
+        ListedService {
+            seals,
+            websites,
+            qualifications,
+        }
+    }
+
     /// An anchor is never without what its services say; that the operator names it too is another word.
     //= CRT-3 accepted
     //= CRT-3 refused
@@ -128,11 +165,6 @@ mod tests {
         let leaf = root.issue(&pki::LeafSpec::default()).unwrap().der;
         let anchor = X509::from_der(root.der()).unwrap();
         let doubt = not_qualified();
-        let service = |seals, websites, qualifications| ListedService {
-            seals,
-            websites,
-            qualifications,
-        };
         for (services, passes) in [
             (vec![service(true, false, &[])], true),
             (vec![service(true, false, &doubt[..])], false),
@@ -171,13 +203,15 @@ mod tests {
         let leaf = root.issue(&pki::LeafSpec::default()).unwrap().der;
         let mut listed = ListedAnchors::default();
         for of in [GrantedType::Eseal, GrantedType::Web] {
-            assert!(!listed.add(X509::from_der(&leaf).unwrap(), of, []).unwrap());
+            let leaf = X509::from_der(&leaf).unwrap();
+            assert!(!listed.add(leaf, of, [service(true, true, &[])]).unwrap());
         }
         let types = CertificateTypes::default();
         assert_eq!(listed.of_types(types).count(), 0);
         assert_eq!(listed.grants(), &Grants::default());
         let anchor = X509::from_der(root.der()).unwrap();
-        assert!(listed.add(anchor, GrantedType::Web, []).unwrap());
+        let services = [service(false, true, &[])];
+        assert!(listed.add(anchor, GrantedType::Web, services).unwrap());
         assert_eq!(listed.of_types(types).count(), 1);
         assert!(listed.of(GrantedType::Eseal).is_empty());
         let seals = CertificateTypes {
@@ -185,5 +219,110 @@ mod tests {
             web: false,
         };
         assert_eq!(listed.of_types(seals).count(), 0);
+    }
+
+    /// An anchor without a service of its type would vouch without the conditions of one.
+    //= CRT-3 accepted
+    //= CRT-3 refused
+    #[test]
+    fn an_anchor_has_a_service_of_its_type() {
+        use GrantedType::{Eseal, Web};
+        let root = pki::Ca::root(&pki::CaSpec::development_root()).unwrap();
+        let anchor = X509::from_der(root.der()).unwrap();
+        for (of, services, is_taken) in [
+            (Eseal, vec![], false),
+            (Eseal, vec![service(false, true, &[])], false),
+            (Eseal, vec![service(false, false, &[])], false),
+            (Eseal, vec![service(true, false, &[])], true),
+            (Web, vec![service(true, false, &[])], false),
+            (
+                Web,
+                vec![service(true, false, &[]), service(false, true, &[])],
+                true,
+            ),
+        ] {
+            let mut listed = ListedAnchors::default();
+            match listed.add(anchor.clone(), of, services) {
+                Ok(added) => assert!(is_taken && added, "{of:?}"),
+                Err(fault) => {
+                    let name = of.name();
+                    let expected =
+                        format!("it is listed for {name}, and none of its services is for {name}");
+                    assert!(!is_taken, "{of:?}");
+                    assert_eq!(fault.to_string(), expected);
+                    assert_eq!(listed, ListedAnchors::default());
+                }
+            }
+        }
+    }
+
+    /// A service vouches for the key of its anchor. A chain does not end at an anchor that is not valid, if there is another one.
+    //= CRT-3 accepted
+    //= CRT-3 refused
+    #[test]
+    fn an_anchor_that_has_ended_vouches_by_its_key() {
+        use GrantedType::{Eseal, Web};
+        let key = openssl::rsa::Rsa::generate(2048).unwrap();
+        let key = String::from_utf8(key.private_key_to_pem().unwrap()).unwrap();
+        let ca = |not_after| {
+            let key = pki::Key::RsaPem(key.clone());
+            let spec = pki::CaSpec::development_root();
+            pki::Ca::root(&pki::CaSpec {
+                key,
+                not_after,
+                ..spec
+            })
+            .unwrap()
+        };
+        let ended = ca(time::macros::datetime!(2025-01-01 0:00 UTC));
+        let valid = ca(time::macros::datetime!(2040-01-01 0:00 UTC));
+        let leaf = valid.issue(&pki::LeafSpec::default()).unwrap().der;
+        let [ended, valid] = [ended, valid].map(|ca| X509::from_der(ca.der()).unwrap());
+        let mut listed = ListedAnchors::default();
+        let services = [service(true, false, &[])];
+        assert!(listed.add(ended.clone(), Eseal, services).unwrap());
+        let services = [service(false, true, &[])];
+        assert!(listed.add(valid.clone(), Web, services).unwrap());
+        let both: Vec<_> = listed.with_key_of(&valid).collect();
+        assert_eq!(both, [&ended, &valid]);
+        let seals = CertificateTypes {
+            eseal: true,
+            web: false,
+        };
+        for (types, end, is_valid) in [
+            (CertificateTypes::default(), &valid, true),
+            (seals, &ended, false),
+        ] {
+            let anchors = Anchors::of_lists(&listed, types, Vec::new(), Vec::new()).unwrap();
+            let path = anchors.path(&leaf, &[], types, NOW).unwrap();
+            assert_eq!(path.fault, None);
+            assert_eq!(path.members.last(), Some(end));
+            let found = path.validity().unwrap();
+            assert_eq!(found.iter().all(|one| one.contains(NOW)), is_valid);
+        }
+    }
+
+    /// What the lists alone say, where the operator's own anchor lies between.
+    //= CRT-3 accepted
+    //= CRT-3 refused
+    #[test]
+    fn an_anchor_of_the_operator_below_a_listed_one() {
+        let root = pki::Ca::root(&pki::CaSpec::development_root()).unwrap();
+        let issuing = root.issue_ca(&pki::CaSpec::default()).unwrap();
+        let leaf = issuing.issue(&pki::LeafSpec::default()).unwrap().der;
+        let doubt = not_qualified();
+        let mut listed = ListedAnchors::default();
+        let services = [service(true, false, &doubt)];
+        let anchor = X509::from_der(root.der()).unwrap();
+        assert!(listed.add(anchor, GrantedType::Eseal, services).unwrap());
+        let types = CertificateTypes::default();
+        let own = vec![X509::from_der(issuing.der()).unwrap()];
+        let anchors = Anchors::of_lists(&listed, types, own, Vec::new()).unwrap();
+        let path = anchors.path(&leaf, &[], types, NOW).unwrap();
+        assert_eq!((path.fault, path.members.len()), (None, 2));
+        let alone = anchors.by_lists_alone(&listed, types).unwrap();
+        let path = alone.path(&leaf, &[], types, NOW).unwrap();
+        assert_eq!(path.members.len(), 3);
+        assert!(matches!(path.fault, Some(CertificateFault::Unqualified(_))));
     }
 }

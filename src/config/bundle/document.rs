@@ -7,28 +7,17 @@
 use crate::{
     clock::Timestamp,
     trust::{
-        ListedService,
-        qualification::{MAX_DEPTH, Qualification},
+        GrantedType, ListedService,
+        bundle::{DocumentFault, FORMAT, MAX_EVENTS, MAX_NESTING, MAX_NODES, judge_document},
+        qualification::Qualification,
     },
 };
 use serde::{Deserialize, Deserializer, de::Error as _, de::IgnoredAny};
 use serde_saphyr::{Error, budget::BudgetBreach};
 use std::collections::BTreeMap;
 
-/// The name of the file.
-pub(super) const DOCUMENT: &str = "bundle.yaml";
-
-/// The version of the format that this gateway reads.
-const FORMAT: u64 = 1;
-
 /// The most anchors of a bundle. The lists of all countries have some hundreds of granted services that issue certificates.
 const MAX_ANCHORS: usize = 10_000;
-
-/// The most values of a document. That of Spain's list of 2026, one of the longest, has 1 767 lines.
-const MAX_NODES: usize = 1_000_000;
-
-/// The deepest nesting of mappings and lists. Criteria of a qualification, as deep as an import writes them, need 25.
-const MAX_NESTING: usize = 64;
 
 /// What a bundle holds.
 #[derive(Debug)]
@@ -157,6 +146,14 @@ struct Service {
 }
 
 impl GrantedService {
+    /// Whether it issues certificates of this type.
+    pub const fn is_of(&self, of: GrantedType) -> bool {
+        match of {
+            GrantedType::Eseal => self.seals,
+            GrantedType::Web => self.websites,
+        }
+    }
+
     /// What matters for the anchor that identifies it.
     pub(super) fn listed(&self) -> ListedService<'_> {
         ListedService {
@@ -214,13 +211,17 @@ impl BundleDocument {
     /// The first fault, with its line.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         // The format comes first: of another one, a key that is unknown here would be no fault.
-        let Format { format } = parse(text)?;
+        let text_of = |fault: DocumentFault| fault.to_string();
+        let Format { format } = parse(text).map_err(text_of)?;
         if format != FORMAT {
             return Err(format!(
                 "it has the format {format}, and this gateway reads {FORMAT}; import with the portvakt-lists of this version"
             ));
         }
-        let written: Written = parse(text)?;
+        let written: Written = parse(text).map_err(text_of)?;
+        let lists = std::iter::once(&written.list_of_lists).chain(&written.lists);
+        let territories = lists.map(|list| list.territory.as_str());
+        judge_document(written.made, written.as_of, territories).map_err(text_of)?;
         let count = written.anchors.len();
         if count > MAX_ANCHORS {
             return Err(format!(
@@ -267,45 +268,39 @@ impl BundleDocument {
     }
 }
 
-fn parse<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, String> {
+fn parse<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, DocumentFault> {
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_nodes: MAX_NODES,
-            max_events: 2 * MAX_NODES,
+            max_events: MAX_EVENTS,
             max_depth: MAX_NESTING,
         },
         with_snippet: false,
     };
     let parsed = serde_saphyr::from_str_with_options(text, options);
-    parsed.map_err(|error| describe(error.without_snippet()))
+    parsed.map_err(|error| fault_of(error.without_snippet()))
 }
 
-/// What is wrong: the parser's own words only behind ours, and none for a limit, which they do not name.
-fn describe(error: &Error) -> String {
+/// What is wrong. The parser's own words stand behind ours only, and not for a limit, which they do not name.
+fn fault_of(error: &Error) -> DocumentFault {
     match error {
         Error::DuplicateMappingKey { key, location } => {
             let line = location.line();
-            match key {
-                Some(key) => format!("line {line}: the key {key:?} stands twice in one mapping"),
-                None => format!("line {line}: a key stands twice in one mapping"),
+            match key.clone() {
+                Some(key) => DocumentFault::KeyTwice { line, key },
+                None => DocumentFault::OtherKeyTwice { line },
             }
         }
         Error::Budget { breach, location } => {
-            format!("line {}: {}", location.line(), describe_limit(breach))
+            let line = location.line();
+            match breach {
+                BudgetBreach::Depth { .. } => DocumentFault::TooDeep { line },
+                BudgetBreach::Nodes { .. } | BudgetBreach::Events { .. } => {
+                    DocumentFault::TooManyValues { line }
+                }
+                _ => DocumentFault::TooMuch { line },
+            }
         }
-        other => format!("it does not say what a bundle's document says: {other}"),
-    }
-}
-
-/// Which limit of a document is passed, and what keeps within it.
-fn describe_limit(breach: &BudgetBreach) -> String {
-    match breach {
-        BudgetBreach::Depth { .. } => format!(
-            "mappings and lists are nested more than {MAX_NESTING} deep, the most that is read; an import writes at most {MAX_DEPTH} levels of criteria"
-        ),
-        BudgetBreach::Nodes { .. } | BudgetBreach::Events { .. } => format!(
-            "the document has more than {MAX_NODES} values, the most that is read; import fewer lists (--leave-out)"
-        ),
-        _ => "the document has more aliases, anchors of YAML or text than is read; an import writes no aliases".to_owned(),
+        other => DocumentFault::NoDocument(other.to_string()),
     }
 }

@@ -4,18 +4,31 @@
 //! Deliberately not here: the way to the bundle (`place`), and what its certificates serve for.
 
 use super::super::pem;
-use super::document::{DOCUMENT, Listed};
+use super::document::Listed;
 use super::place::{Owners, judge_mode};
+use crate::trust::bundle::{DOCUMENT, MAX_ANCHOR_BYTES};
 use crate::{hex, private_file};
 use openssl::x509::X509;
 use sha2::{Digest, Sha256};
-use std::{collections::BTreeSet, fs, io::Read, os::unix::fs::PermissionsExt, path::Path};
-
-/// The longest file of an anchor, in bytes: one certificate, with a line for each of its services before it.
-const MAX_ANCHOR_BYTES: u64 = 256 * 1024;
+use std::{
+    collections::BTreeSet,
+    fs,
+    io::Read,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
 
 /// The longest label of PEM in a fault: that of an encrypted key has 21 letters.
 const MAX_LABEL: usize = 32;
+
+/// A certificate of the bundle, and where it stands.
+pub(super) struct FoundCertificate {
+    /// Its file.
+    pub(super) path: PathBuf,
+    /// Its SHA-256, in hexadecimal digits.
+    pub(super) sha256: String,
+    pub(super) certificate: X509,
+}
 
 /// The certificates of a folder, each of which must be the one that is listed under its name.
 pub(super) fn certificates(
@@ -23,7 +36,7 @@ pub(super) fn certificates(
     listed: &Listed,
     owners: &mut Owners,
     faults: &mut Vec<String>,
-) -> Vec<X509> {
+) -> Vec<FoundCertificate> {
     let entries = match pem::visible_entries(folder) {
         Ok(entries) => entries,
         Err(error) => {
@@ -47,7 +60,11 @@ pub(super) fn certificates(
             continue;
         };
         match certificate(path, sha256, owners) {
-            Ok(certificate) => found.push(certificate),
+            Ok(certificate) => found.push(FoundCertificate {
+                path: path.clone(),
+                sha256: sha256.clone(),
+                certificate,
+            }),
             Err(fault) => faults.push(fault),
         }
     }

@@ -2,8 +2,8 @@
 //! `websites`.
 //!
 //! Invariants: only the owner of the files can change what is loaded; exactly the certificates that `bundle.yaml` lists are loaded; they
-//! are of one bundle, because the link is followed once; and each anchor is a CA's. Deliberately not here: the lists themselves, and
-//! whether their services are granted, which the import has judged.
+//! are of one bundle, because the link is followed once; each anchor is a CA's, and has a service of the type that it is listed for.
+//! Deliberately not here: the lists themselves, and whether their services are granted, which the import has judged.
 
 // bundle.yaml.
 mod document;
@@ -21,15 +21,15 @@ use super::{
 use crate::{
     clock::Timestamp,
     expiring::{Expiring, Level},
-    hex,
-    trust::{GrantedType, Grants, ListedAnchors, Validity},
+    trust::{
+        GrantedType, ListedAnchors, ListingFault, Validity,
+        bundle::{DOCUMENT, MAX_DOCUMENT_BYTES},
+    },
     way::OwnUsers,
 };
-use document::{BundleDocument, DOCUMENT};
-use files::{certificates, judge_folder, read_file};
-use openssl::{error::ErrorStack, x509::X509};
+use document::BundleDocument;
+use files::{FoundCertificate, certificates, judge_folder, read_file};
 use place::Owners;
-use sha2::{Digest as _, Sha256};
 use std::{
     fs,
     io::ErrorKind,
@@ -42,11 +42,11 @@ pub use document::{GrantedService, GrantedServices, NextUpdate};
 /// The link to the bundle in use, in the folder of all.
 const CURRENT: &str = "current";
 
-/// The folders of anchors: those of QSealCs, and those of QWACs.
-const FOLDERS: [&str; 2] = ["seals", "websites"];
+/// The types of anchors: those of QSealCs, and those of QWACs. Each has a folder of its name.
+const TYPES: [GrantedType; 2] = [GrantedType::Eseal, GrantedType::Web];
 
-/// The longest `bundle.yaml`, in bytes. That of Spain's list of 2026 alone has 64 KiB.
-const MAX_DOCUMENT_BYTES: u64 = 16 * 1024 * 1024;
+/// The folders of anchors.
+const FOLDERS: [&str; 2] = [GrantedType::Eseal.name(), GrantedType::Web.name()];
 
 /// The most faults of a bundle that are reported: one that was exchanged for another has one for each file.
 const MAX_FAULTS: usize = 10;
@@ -68,19 +68,12 @@ pub struct TrustBundle {
     pub next_update: Option<NextUpdate>,
     /// The services of its anchors.
     pub services: Arc<GrantedServices>,
-    /// What its lists say of the anchors (CRT-3).
-    pub grants: Arc<Grants>,
-}
-
-/// A bundle with its anchors.
-pub(super) struct ReadBundle {
-    pub(super) bundle: TrustBundle,
-    /// The anchors of QSealCs and of QWACs, with what the lists say of them.
-    pub(super) listed: ListedAnchors,
+    /// The anchors of QSealCs and of QWACs, with what the lists say of them (CRT-3).
+    pub listed: Arc<ListedAnchors>,
 }
 
 /// Reads the bundle that a key names; `None` only after a fault.
-pub(super) fn read(value: &Value<'_>, base: &Path) -> Option<ReadBundle> {
+pub(super) fn read(value: &Value<'_>, base: &Path) -> Option<TrustBundle> {
     let path = value.path(base)?;
     // A look for changed files sees the files of a folder, and not those of the folders in it.
     for folder in FOLDERS {
@@ -90,16 +83,13 @@ pub(super) fn read(value: &Value<'_>, base: &Path) -> Option<ReadBundle> {
             secret: false,
         });
     }
-    let own = value.inspection().own_users();
-    let (found, document) = match load(&path, own) {
-        Ok(loaded) => loaded,
-        Err(faults) => {
-            for fault in faults {
-                value.fault(fault);
-            }
-            return None;
+    let report = |faults: Vec<String>| {
+        for fault in faults {
+            value.fault(fault);
         }
     };
+    let own = value.inspection().own_users();
+    let (found, document) = load(&path, own).map_err(report).ok()?;
     let BundleDocument {
         made,
         as_of,
@@ -112,27 +102,18 @@ pub(super) fn read(value: &Value<'_>, base: &Path) -> Option<ReadBundle> {
             "the bundle was imported as of {as_of} (--at): services that were withdrawn since are trusted"
         ));
     }
-    let listed = match listed(value, &path, found, &services) {
-        Ok(listed) => listed,
-        Err(error) => {
-            value.fault(format!(
-                "{}: an anchor has a key that OpenSSL does not read ({}); leave its list out (portvakt-lists import --leave-out), or lead the link to an older bundle",
-                path.display(),
-                pem::reason(&error)
-            ));
-            return None;
-        }
-    };
+    let listed = listed(value, &path, found, &services);
+    let listed = listed.map_err(report).ok()?;
     let bundle = TrustBundle {
         path,
         imported: made,
         next_update,
         services: Arc::new(services),
-        grants: Arc::new(listed.grants().clone()),
+        listed: Arc::new(listed),
     };
     warn_of_age(value, made);
     warn_of_next_update(value, &bundle);
-    Some(ReadBundle { bundle, listed })
+    Some(bundle)
 }
 
 /// The anchors of both folders, each with its services. What is no CA's certificate is left out: nothing can be issued below it, and as an
@@ -140,19 +121,25 @@ pub(super) fn read(value: &Value<'_>, base: &Path) -> Option<ReadBundle> {
 fn listed(
     value: &Value<'_>,
     path: &Path,
-    found: [Vec<X509>; 2],
+    found: [Vec<FoundCertificate>; 2],
     services: &GrantedServices,
-) -> Result<ListedAnchors, ErrorStack> {
+) -> Result<ListedAnchors, Vec<String>> {
     let mut listed = ListedAnchors::default();
-    let types = [GrantedType::Eseal, GrantedType::Web];
-    for ((folder, of), found) in FOLDERS.into_iter().zip(types).zip(found) {
-        let all = found.len();
+    let mut faults = Vec::new();
+    for (of, found) in TYPES.into_iter().zip(found) {
+        let (folder, all) = (of.name(), found.len());
         let mut leaves = 0_usize;
-        for certificate in found {
-            let sha256 = hex::encode(&Sha256::digest(certificate.to_der()?));
+        for FoundCertificate {
+            path,
+            sha256,
+            certificate,
+        } in found
+        {
             let services = services.get(&sha256).into_iter().flatten();
-            if !listed.add(certificate, of, services.map(GrantedService::listed))? {
-                leaves = leaves.saturating_add(1);
+            match listed.add(certificate, of, services.map(GrantedService::listed)) {
+                Ok(true) => {}
+                Ok(false) => leaves = leaves.saturating_add(1),
+                Err(fault) => faults.push(describe(&path, &fault)),
             }
         }
         if leaves > 0 {
@@ -162,7 +149,35 @@ fn listed(
             ));
         }
     }
-    Ok(listed)
+    match faults.is_empty() {
+        true => Ok(listed),
+        false => Err(first_of(faults, path)),
+    }
+}
+
+/// Why a certificate of a bundle is no anchor, and what to do.
+fn describe(path: &Path, fault: &ListingFault) -> String {
+    let path = path.display();
+    match fault {
+        ListingFault::NoService(of) => format!(
+            "{path}: {fault}, so that no list says what it vouches for: import again; in a bundle of your own, write its service for {0} into {DOCUMENT}, or name the anchor by trust.anchors instead",
+            of.name()
+        ),
+        ListingFault::Key(error) => format!(
+            "{path}: OpenSSL does not read its key ({}); leave its list out (portvakt-lists import --leave-out), or lead the link to an older bundle",
+            pem::reason(error)
+        ),
+    }
+}
+
+/// The first faults of a bundle, and how many more there are.
+fn first_of(mut faults: Vec<String>, folder: &Path) -> Vec<String> {
+    let count = faults.len();
+    faults.truncate(MAX_FAULTS);
+    if let Some(more) = count.checked_sub(MAX_FAULTS).filter(|more| *more > 0) {
+        faults.push(format!("{}: {more} more faults", folder.display()));
+    }
+    faults
 }
 
 /// Warns of a bundle that nobody has replaced for days, as the alert PortvaktBundleOld does.
@@ -205,7 +220,10 @@ fn warn_of_next_update(value: &Value<'_>, bundle: &TrustBundle) {
 }
 
 /// The anchors of both folders, and what `bundle.yaml` says beside them.
-fn load(path: &Path, own: OwnUsers) -> Result<([Vec<X509>; 2], BundleDocument), Vec<String>> {
+fn load(
+    path: &Path,
+    own: OwnUsers,
+) -> Result<([Vec<FoundCertificate>; 2], BundleDocument), Vec<String>> {
     // Followed once: a link that leads elsewhere meanwhile must not mix two bundles.
     let mut owners = Owners::new(own);
     let folder = place::follow(path, &mut owners).map_err(|fault| vec![fault])?;
@@ -223,15 +241,9 @@ fn load(path: &Path, own: OwnUsers) -> Result<([Vec<X509>; 2], BundleDocument), 
     let seals = certificates(&seals, &document.seals, &mut owners, &mut faults);
     let websites = certificates(&websites, &document.websites, &mut owners, &mut faults);
     faults.extend(owners.judge(&folder).err());
-    match faults.len() {
-        0 => Ok(([seals, websites], document)),
-        count => {
-            faults.truncate(MAX_FAULTS);
-            if let Some(more) = count.checked_sub(MAX_FAULTS).filter(|more| *more > 0) {
-                faults.push(format!("{}: {more} more faults", folder.display()));
-            }
-            Err(faults)
-        }
+    match faults.is_empty() {
+        true => Ok(([seals, websites], document)),
+        false => Err(first_of(faults, &folder)),
     }
 }
 

@@ -37,6 +37,7 @@ impl Site {
         site
     }
 
+    /// Writes a bundle. Each anchor has a service of the type that it is listed for.
     fn write_bundle(&self, name: &str, seals: &[&str], websites: &[&str]) {
         let mut text = format!(
             "format: 1\nmade: '{MADE}'\nas_of: '{MADE}'\nlist_of_lists: {}\nlists: [{}]\nanchors:\n",
@@ -56,8 +57,11 @@ impl Site {
                 };
                 let der = X509::from_pem(&pem).unwrap().to_der().unwrap();
                 let digest = hex::encode(&Sha256::digest(der));
+                let service = format!(
+                    "{{territory: 'NO', provider: a provider, service: a service, granted_since: '{MADE}', for: [{folder}]}}"
+                );
                 text.push_str(&format!(
-                    "- {{sha256: '{digest}', subject: CN={own}, not_after: '{NEXT}', file: {own}.pem, for: [{folder}], services: []}}\n"
+                    "- {{sha256: '{digest}', subject: CN={own}, not_after: '{NEXT}', file: {own}.pem, for: [{folder}], services: [{service}]}}\n"
                 ));
                 let pem = [b"NO: a provider: a service\n".as_slice(), &pem].concat();
                 self.write(&format!("lists/{name}/{folder}/{own}.pem"), pem);

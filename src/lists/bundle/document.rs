@@ -8,10 +8,11 @@ use crate::{
     list::Qualification,
 };
 use portvakt_base::{clock::Timestamp, hex};
+use portvakt_trust::{
+    GrantedType,
+    bundle::{DocumentFault, FORMAT, judge_document},
+};
 use serde::{Deserialize, Serialize};
-
-/// The version of the format of `bundle.yaml`.
-pub(super) const FORMAT: u64 = 1;
 
 /// A bundle, as `bundle.yaml` has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,8 +124,8 @@ impl Use {
     /// The name of its folder.
     pub const fn folder(self) -> &'static str {
         match self {
-            Self::Seals => "seals",
-            Self::Websites => "websites",
+            Self::Seals => GrantedType::Eseal.name(),
+            Self::Websites => GrantedType::Web.name(),
         }
     }
 }
@@ -179,6 +180,16 @@ impl BundleDocument {
             anchors: anchors(&imported.anchors),
             left_out: imported.anchors.left_out().iter().map(left_out).collect(),
         }
+    }
+
+    /// Judges what it says of its times and lists.
+    ///
+    /// # Errors
+    /// It contradicts itself.
+    pub fn judge(&self) -> Result<(), DocumentFault> {
+        let lists = std::iter::once(&self.list_of_lists).chain(&self.lists);
+        let territories = lists.map(|list| list.territory.as_str());
+        judge_document(self.made, self.as_of, territories)
     }
 
     /// How many anchors serve for a use.

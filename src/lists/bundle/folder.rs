@@ -3,15 +3,18 @@
 //! Invariant: a bundle is written whole beside the others, made durable, and only then does `current` lead to it, in one step. A failed
 //! write leaves the old one in use. Only the owner of the folder can write in it; everyone can read, since a certificate is no secret.
 
-use super::document::{BundleDocument, FORMAT, Use, file_name};
+use super::document::{BundleDocument, Use, file_name};
 use crate::{anchors::Anchors, fault::Refusal};
 use portvakt_base::{
     private_file,
     terminal::tame,
     way::{GROUP_AND_OTHERS_WRITE, OpenFolder, OwnUsers, Way},
 };
+use portvakt_trust::bundle::{
+    DOCUMENT, DocumentFault, FORMAT, MAX_DOCUMENT_BYTES, MAX_EVENTS, MAX_NESTING, MAX_NODES,
+};
 use rustix::fs::{FlockOperation, flock, syncfs};
-use serde_saphyr::Error;
+use serde_saphyr::{Error, budget::BudgetBreach};
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
     io::{self, ErrorKind, Read as _, Write as _},
@@ -22,18 +25,11 @@ use std::{
 /// The link to the bundle in use.
 pub const CURRENT: &str = "current";
 
-/// The file that describes a bundle.
-pub const DOCUMENT: &str = "bundle.yaml";
-
 /// What the name of a folder begins with while it is written.
 const UNFINISHED: &str = ".unfinished";
 
-/// The longest `bundle.yaml`, in bytes. That of Spain's list alone has 200 KiB.
-const MAX_DOCUMENT_BYTES: u64 = 64 * 1024 * 1024;
-
-/// The most values of a `bundle.yaml`, and their deepest nesting: as much as the gateway reads.
-const MAX_NODES: usize = 1_000_000;
-const MAX_NESTING: usize = 64;
+/// The most bundles that are made in one second. An import takes longer than a hundredth of one.
+const MOST_IN_A_SECOND: u8 = 99;
 
 /// The folder of bundles, held by one import.
 #[derive(Debug)]
@@ -112,7 +108,7 @@ impl BundleFolder {
         let folder = self.hold(bundle, anchors)?;
         let put = || -> io::Result<()> {
             let link = self.path.join(format!("{UNFINISHED}-{CURRENT}"));
-            symlink(dated_name(bundle), &link)?;
+            symlink(folder.file_name().unwrap_or_default(), &link)?;
             fs::rename(&link, self.path.join(CURRENT))?;
             File::open(&self.path)?.sync_all()
         };
@@ -127,12 +123,8 @@ impl BundleFolder {
     pub fn hold(&self, bundle: &BundleDocument, anchors: &Anchors) -> Result<PathBuf, Refusal> {
         self.remove_unfinished()
             .map_err(|error| refuse(&self.path, error))?;
-        let name = dated_name(bundle);
+        let name = self.free_name(bundle)?;
         let folder = self.path.join(&name);
-        if fs::symlink_metadata(&folder).is_ok() {
-            let error = io::Error::new(ErrorKind::AlreadyExists, "a bundle of this second exists");
-            return Err(refuse(&folder, error));
-        }
         let unfinished = self.path.join(format!("{UNFINISHED}-{name}"));
         write_folder(&unfinished, bundle, anchors).inspect_err(|_| {
             let _ = fs::remove_dir_all(&unfinished);
@@ -141,6 +133,20 @@ impl BundleFolder {
         let put = put.and_then(|()| File::open(&self.path)?.sync_all());
         put.map_err(|error| refuse(&folder, error))?;
         Ok(folder)
+    }
+
+    /// The name of a new bundle: the time at which it was made, with a number from `-02` on where others were made in the same second. Names
+    /// sort by time.
+    fn free_name(&self, bundle: &BundleDocument) -> Result<String, Refusal> {
+        let time = bundle.made.to_string().replace(':', "");
+        let numbered = (2..=MOST_IN_A_SECOND).map(|number| format!("{time}-{number:02}"));
+        let mut names = std::iter::once(time.clone()).chain(numbered);
+        let free = names.find(|name| fs::symlink_metadata(self.path.join(name)).is_err());
+        free.ok_or_else(|| {
+            let text = format!("{MOST_IN_A_SECOND} bundles of this second exist; import again");
+            let error = io::Error::new(ErrorKind::AlreadyExists, text);
+            refuse(&self.path.join(&time), error)
+        })
     }
 
     /// Removes what an import left that was killed.
@@ -184,10 +190,21 @@ pub fn dated(folder: &Path) -> Result<Vec<PathBuf>, Refusal> {
 /// It cannot be read, or is of another format.
 pub fn read(folder: &Path) -> Result<BundleDocument, Refusal> {
     let path = folder.join(DOCUMENT);
-    let mut text = String::new();
+    let mut bytes = Vec::new();
+    let most = MAX_DOCUMENT_BYTES.saturating_add(1);
     private_file::open(&path)
-        .and_then(|file| file.take(MAX_DOCUMENT_BYTES).read_to_string(&mut text))
+        .and_then(|file| file.take(most).read_to_end(&mut bytes))
         .map_err(|error| refuse(&path, error))?;
+    if u64::try_from(bytes.len()).is_ok_and(|length| length >= most) {
+        let path = path.display();
+        return Err(Refusal::new(format_args!(
+            "{path} is longer than {MAX_DOCUMENT_BYTES} bytes"
+        )));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| {
+        let path = path.display();
+        Refusal::new(format_args!("{path} is not UTF-8"))
+    })?;
     let document = parse(&text).map_err(|why| {
         let path = path.display();
         Refusal::new(format_args!(
@@ -203,24 +220,42 @@ pub fn read(folder: &Path) -> Result<BundleDocument, Refusal> {
     }
 }
 
-fn parse(text: &str) -> Result<BundleDocument, String> {
+fn parse(text: &str) -> Result<BundleDocument, DocumentFault> {
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_nodes: MAX_NODES,
-            max_events: 2 * MAX_NODES,
+            max_events: MAX_EVENTS,
             max_depth: MAX_NESTING,
         },
         with_snippet: false,
     };
     let parsed = serde_saphyr::from_str_with_options(text, options);
-    parsed.map_err(|error| match error.without_snippet() {
-        // A limit, which the parser does not name.
-        Error::Budget { location, .. } => format!(
-            "line {}: it has more than {MAX_NODES} values, or mappings and lists nested more than {MAX_NESTING} deep, the most that is read",
-            location.line()
-        ),
-        other => format!("it does not say what a bundle's document says: {other}"),
-    })
+    let document: BundleDocument = parsed.map_err(|error| fault_of(error.without_snippet()))?;
+    document.judge().map(|()| document)
+}
+
+/// What is wrong, in the words that the gateway has for it too.
+fn fault_of(error: &Error) -> DocumentFault {
+    match error {
+        Error::DuplicateMappingKey { key, location } => {
+            let line = location.line();
+            match key.clone() {
+                Some(key) => DocumentFault::KeyTwice { line, key },
+                None => DocumentFault::OtherKeyTwice { line },
+            }
+        }
+        Error::Budget { breach, location } => {
+            let line = location.line();
+            match breach {
+                BudgetBreach::Depth { .. } => DocumentFault::TooDeep { line },
+                BudgetBreach::Nodes { .. } | BudgetBreach::Events { .. } => {
+                    DocumentFault::TooManyValues { line }
+                }
+                _ => DocumentFault::TooMuch { line },
+            }
+        }
+        other => DocumentFault::NoDocument(other.to_string()),
+    }
 }
 
 /// Judges who may write in the folder, and in each on the way to it, links followed: the gateway refuses a bundle that others can change.
@@ -250,11 +285,6 @@ fn judge(path: &Path) -> Result<(), Refusal> {
 
 fn refuse(path: &Path, error: io::Error) -> Refusal {
     Refusal::new(format_args!("{}: {error}", path.display()))
-}
-
-/// The time at which a bundle was made, as a name that sorts by time.
-fn dated_name(bundle: &BundleDocument) -> String {
-    bundle.made.to_string().replace(':', "")
 }
 
 fn write_folder(path: &Path, bundle: &BundleDocument, anchors: &Anchors) -> Result<(), Refusal> {

@@ -19,7 +19,8 @@ pub use diff::{describe, diff, withdrawn};
 pub use document::{
     AnchorEntry, BundleDocument, Count, LeftOutEntry, ListEntry, ServiceEntry, Use,
 };
-pub use folder::{BundleFolder, CURRENT, DOCUMENT, dated, read};
+pub use folder::{BundleFolder, CURRENT, dated, read};
+pub use portvakt_trust::bundle::DOCUMENT;
 pub use trust::{BundleTrust, GatewayConfig, Standing};
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! Bundles: written beside the others, put in use in one step, and checked against the last one.
 
-use super::{
-    BundleDocument, BundleFolder, CURRENT, Regression, Use, check, dated, diff, document, read,
-};
+// What no import writes.
+mod refused;
+
+use super::{BundleDocument, BundleFolder, CURRENT, Regression, Use, check, dated, diff, read};
 use crate::{
     for_tests::mint::{List, Scheme, Service, Signer},
     import::{Imported, Request, import, lists_in},
@@ -241,11 +242,18 @@ fn a_write_that_fails_leaves_the_last_bundle() {
     let folder = BundleFolder::open(out.path()).unwrap();
     let next = lists.import(1, 8);
     let bundle = BundleDocument::new(&next, NOW);
+    // No name of this second is free.
+    for number in 2..100 {
+        fs::create_dir(out.path().join(format!("2026-07-01T000000Z-{number:02}"))).unwrap();
+    }
     let fault = folder
         .write(&bundle, &next.anchors)
         .unwrap_err()
         .to_string();
-    assert!(fault.contains("exists"), "{fault}");
+    assert!(
+        fault.ends_with("2026-07-01T000000Z: 99 bundles of this second exist; import again"),
+        "{fault}"
+    );
     assert_eq!(folder.current().unwrap(), Some(first));
     // What an import left that was killed.
     fs::create_dir(out.path().join(".unfinished-2026-06-01T000000Z")).unwrap();
@@ -262,6 +270,32 @@ fn a_write_that_fails_leaves_the_last_bundle() {
             .starts_with(".unf")
     });
     assert_eq!(hidden.count(), 0);
+}
+
+/// The names of bundles of one second sort in the order in which they were made.
+#[test]
+fn bundles_of_one_second() {
+    let lists = Lists::new(2);
+    let out = tempfile::tempdir().unwrap();
+    let mut made = vec![write(out.path(), &lists.import(2, 7), NOW)];
+    made.push(write(out.path(), &lists.import(1, 8), NOW));
+    made.push(write(out.path(), &lists.import(2, 9), NOW));
+    made.push(write(out.path(), &lists.import(2, 10), later(1)));
+    let folders = dated(out.path()).unwrap();
+    let names = folders.iter().map(|path| path.file_name().unwrap());
+    assert_eq!(
+        names.collect::<Vec<_>>(),
+        [
+            "2026-07-01T000000Z",
+            "2026-07-01T000000Z-02",
+            "2026-07-01T000000Z-03",
+            "2026-07-01T000001Z"
+        ]
+    );
+    let found = folders.iter().map(|folder| read(folder).unwrap());
+    assert_eq!(found.collect::<Vec<_>>(), made);
+    let folder = BundleFolder::open(out.path()).unwrap();
+    assert_eq!(folder.current().unwrap().as_ref(), made.last());
 }
 
 #[test]
@@ -292,7 +326,7 @@ fn another_format_is_refused() {
     write(out.path(), &lists.import(1, 7), NOW);
     let path = out.path().join(CURRENT).join("bundle.yaml");
     let text = fs::read_to_string(&path).unwrap();
-    let format = format!("format: {}", document::FORMAT);
+    let format = format!("format: {}", portvakt_trust::bundle::FORMAT);
     fs::write(&path, text.replacen(&format, "format: 2", 1)).unwrap();
     let folder = BundleFolder::open(out.path()).unwrap();
     let fault = folder.current().unwrap_err().to_string();

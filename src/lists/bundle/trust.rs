@@ -5,19 +5,21 @@
 
 use super::document::{AnchorEntry, BundleDocument, ServiceEntry, Use};
 use crate::{certificate::Certificate, fault::Refusal};
-use openssl::{error::ErrorStack, x509::X509};
+use openssl::{
+    error::ErrorStack,
+    x509::{X509, X509Ref},
+};
 use portvakt_base::{clock::Timestamp, hex, private_file};
 use portvakt_trust::{
-    Anchors, CertificateFault, CertificateTypes, GrantedType, ListedAnchors, ListedService,
-    judgement,
+    Anchors, CertificateFault, CertificatePolicy, CertificateTypes, GrantedType, Grants,
+    ListedAnchors, ListedService, ListingFault, bundle::MAX_ANCHOR_BYTES, judge_content,
 };
+use sha2::{Digest as _, Sha256};
 use std::{
+    collections::HashMap,
     io::Read as _,
     path::{Path, PathBuf},
 };
-
-/// The longest file of an anchor, in bytes.
-const MAX_FILE_BYTES: u64 = 256 * 1024;
 
 /// What the configuration of the gateway says beside the bundle.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,19 +35,30 @@ pub struct GatewayConfig<'c> {
 pub struct BundleTrust {
     anchors: Anchors,
     types: CertificateTypes,
+    /// What the lists say of the anchors, by which the deciding one of a chain is found.
+    grants: Grants,
+    /// The SHA-256 of the bundle's certificates (hexadecimal digits), by their public keys.
+    named: HashMap<Vec<u8>, Vec<String>>,
 }
 
 /// What a bundle says of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It is trusted, by the anchor with this SHA-256 (hexadecimal digits).
+    /// It is trusted by the services of the certificate with this SHA-256 (hexadecimal digits): of its chain the nearest that a list names.
     Trusted(String),
     /// It chains to an anchor, but a member of the chain is not valid at the time.
     NotValid,
-    /// It chains to an anchor whose services do not vouch for it, for this reason.
-    Unqualified(&'static str),
-    /// It is of no type that may sign, for this reason, whatever the bundle has.
-    WrongType(&'static str),
+    /// It chains to an anchor, but the services of the nearest certificate that a list names do not vouch for it.
+    Unqualified {
+        /// The reason.
+        why: &'static str,
+        /// The SHA-256 of that certificate (hexadecimal digits), if the bundle has it.
+        by: Option<String>,
+    },
+    /// The gateway refuses it for this reason, whatever the bundle has.
+    Refused(String),
+    /// It cannot be judged, for this reason.
+    NotJudged(String),
     /// It chains to no anchor.
     Untrusted,
 }
@@ -54,7 +67,7 @@ impl BundleTrust {
     /// Reads the anchors of a bundle.
     ///
     /// # Errors
-    /// A file cannot be read, or is not the one of `bundle.yaml`.
+    /// A file cannot be read, or is not the one of `bundle.yaml`; or an anchor has no service of the type that it is listed for.
     pub fn read(
         folder: &Path,
         bundle: &BundleDocument,
@@ -66,6 +79,7 @@ impl BundleTrust {
         });
         let intermediates = intermediates.collect::<Result<Vec<_>, _>>()?;
         let mut listed = ListedAnchors::default();
+        let mut named = HashMap::<_, Vec<_>>::new();
         for (of, granted) in [
             (Use::Seals, GrantedType::Eseal),
             (Use::Websites, GrantedType::Web),
@@ -77,60 +91,68 @@ impl BundleTrust {
                 .filter(|entry| entry.uses.contains(&of))
             {
                 let found = read_anchor(&folder, entry)?;
+                let key = of_openssl(&found).and_then(|anchor| key_of(&anchor));
+                let key = key.map_err(|error| unreadable(&entry.file, &error))?;
+                named.entry(key).or_default().push(entry.sha256.clone());
                 let services = entry.services.iter().map(listed_service);
                 of_openssl(&found)
+                    .map_err(ListingFault::from)
                     .and_then(|anchor| listed.add(anchor, granted, services))
-                    .map_err(|error| unreadable(&entry.file, &error))?;
+                    .map_err(|fault| not_listed(&entry.file, &fault))?;
             }
         }
         let types = config.types;
         let anchors = Anchors::of_lists(&listed, types, Vec::new(), intermediates);
         let anchors = anchors.map_err(|error| unreadable("an anchor", &error))?;
-        Ok(Self { anchors, types })
+        Ok(Self {
+            anchors,
+            types,
+            grants: listed.grants().clone(),
+            named,
+        })
     }
 
-    /// What the anchors say of a certificate at a time. The pool is what its TPP sent with it.
+    /// What the anchors say of a certificate at a time, by the rules of the gateway. The pool is what its TPP sent with it, as far as
+    /// OpenSSL reads it.
     pub fn standing(
         &self,
         certificate: &Certificate,
         pool: &[Vec<u8>],
         now: Timestamp,
     ) -> Standing {
-        if let Some(why) = self.wrong_type(certificate) {
-            return Standing::WrongType(why);
+        // The gateway has seen it: so faults that a sandbox may tolerate were tolerated.
+        let policy = CertificatePolicy::Tolerant;
+        if let Err(fault) = judge_content(certificate.der(), policy, self.types) {
+            return Standing::Refused(fault.to_string());
         }
         let path = self.anchors.path(certificate.der(), pool, self.types, now);
         let path = match path {
             Ok(path) => path,
-            Err(_) => return Standing::Untrusted,
+            Err(fault) => return Standing::NotJudged(fault.to_string()),
         };
         match path.fault {
             None => {}
-            Some(CertificateFault::Unqualified(why)) => return Standing::Unqualified(why),
+            Some(CertificateFault::Unqualified(why)) => {
+                let by = self.deciding(&path.members);
+                return Standing::Unqualified { why, by };
+            }
             Some(_) => return Standing::Untrusted,
         }
         let validity = path.validity();
         if !validity.is_ok_and(|all| all.into_iter().all(|member| member.contains(now))) {
             return Standing::NotValid;
         }
-        let anchor = path.members.last().and_then(|anchor| anchor.to_der().ok());
-        let anchor = anchor.and_then(|der| Certificate::from_der(der).ok());
-        anchor.map_or(Standing::Untrusted, |anchor| {
-            Standing::Trusted(hex::encode(&anchor.sha256()))
-        })
+        Standing::Trusted(self.deciding(&path.members).unwrap_or_default())
     }
 
-    /// Why a certificate may not sign by the types that it names. One that names none was seen by a gateway that tolerates that.
-    fn wrong_type(&self, certificate: &Certificate) -> Option<&'static str> {
-        let parsed = certificate.parse().ok()?;
-        let statements = judgement::statements(&parsed).ok()?;
-        if !statements.eseal && !statements.web {
-            return None;
-        }
-        match judgement::qc_type(&statements, self.types) {
-            Err(CertificateFault::WrongType(why)) => Some(why),
-            _ => None,
-        }
+    /// The SHA-256 of the bundle's certificate that decides on a chain: the nearest member that a list names by its key. Where the bundle has
+    /// several certificates of this key, it is the member itself, or else one of them.
+    fn deciding(&self, members: &[X509]) -> Option<String> {
+        let nearest = self.grants.nearest(members).ok()??;
+        let named = self.named.get(&key_of(nearest).ok()?)?;
+        let own = hex::encode(&Sha256::digest(nearest.to_der().ok()?));
+        let own = named.iter().find(|name| **name == own);
+        own.or_else(|| named.first()).cloned()
     }
 }
 
@@ -148,7 +170,7 @@ fn read_anchor(folder: &Path, anchor: &AnchorEntry) -> Result<Certificate, Refus
         |why: &dyn std::fmt::Display| Refusal::new(format_args!("{}: {why}", path.display()));
     let mut bytes = Vec::new();
     private_file::open(&path)
-        .and_then(|file| file.take(MAX_FILE_BYTES).read_to_end(&mut bytes))
+        .and_then(|file| file.take(MAX_ANCHOR_BYTES).read_to_end(&mut bytes))
         .map_err(|error| refuse(&error))?;
     let found = Certificate::from_pem(&bytes).map_err(|fault| refuse(&fault))?;
     match found.as_slice() {
@@ -159,8 +181,23 @@ fn read_anchor(folder: &Path, anchor: &AnchorEntry) -> Result<Certificate, Refus
     }
 }
 
+/// The public key of a certificate (SubjectPublicKeyInfo, DER).
+fn key_of(certificate: &X509Ref) -> Result<Vec<u8>, ErrorStack> {
+    certificate.public_key()?.public_key_to_der()
+}
+
 fn of_openssl(certificate: &Certificate) -> Result<X509, ErrorStack> {
     X509::from_der(certificate.der())
+}
+
+/// Names an anchor that is not taken: the gateway does not take it either.
+fn not_listed(file: &str, fault: &ListingFault) -> Refusal {
+    match fault {
+        ListingFault::NoService(_) => Refusal::new(format_args!(
+            "{file}: {fault}; the gateway refuses the bundle: import again"
+        )),
+        ListingFault::Key(error) => unreadable(file, error),
+    }
 }
 
 /// Names what OpenSSL does not read, with its innermost reason: the rest of the error has functions and lines of its source.

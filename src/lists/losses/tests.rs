@@ -1,5 +1,9 @@
 //! Who would lose trust: minted lists, bundles of them, and certificates below their CAs.
 
+// What cannot be read, and days that lie ahead.
+mod damage;
+// The rules by which the gateway judges.
+mod forecast;
 // The options that say what the gateway is, and which files are believed.
 mod options;
 
@@ -132,7 +136,7 @@ impl Place {
     }
 
     fn losses_by(&self, seen: &[PathBuf], config: GatewayConfig<'_>) -> String {
-        let seen = SeenCertificates::read(seen).unwrap();
+        let seen = SeenCertificates::read(seen, NOW).unwrap();
         let shown = Shown::open(&self.bundles).unwrap();
         shown.losses(&seen, config, NOW).unwrap().join("\n")
     }
@@ -154,11 +158,8 @@ fn who_would_lose_trust_by_a_bundle_that_is_held() {
     write(&place.bundles, vec![kept()], 1, true);
     let bundles = dated(&place.bundles).unwrap();
     let current = fs::read_link(place.bundles.join(CURRENT)).unwrap();
-    assert_eq!(
-        current,
-        bundles[0].file_name().unwrap(),
-        "the other is held"
-    );
+    let held = "the other is held";
+    assert_eq!(current, bundles[0].file_name().unwrap(), "{held}");
 
     let lost = leaf(&goes);
     let lines = [
@@ -190,7 +191,11 @@ fn who_would_lose_trust_by_a_bundle_that_is_held() {
     assert!(text.contains("for websites: Web\n"), "{text}");
     let counts = "certificates judged: 4; 2 would lose trust, 1 are trusted, 1 are trusted by neither bundle, 0 have ended";
     assert!(text.contains(counts), "{text}");
-    assert!(text.contains("no certificate: 1"), "{text}");
+    let damaged = format!(
+        "no certificate: 1\n  {}, line 6, of PSDNO-FSA-6",
+        one.display()
+    );
+    assert!(text.contains(&damaged), "{text}");
 
     // The rest of the page is about the same two bundles.
     let shown = Shown::open(&place.bundles).unwrap();
@@ -327,14 +332,15 @@ fn a_file_of_something_else_is_refused() {
         "\n\0",
     ] {
         let path = place.seen("other", text);
-        let fault = SeenCertificates::read(&[path]).unwrap_err().to_string();
+        let fault = SeenCertificates::read(&[path], NOW);
+        let fault = fault.unwrap_err().to_string();
         let expected = "other: no line of it is a certificate that a gateway has seen; name the file seen-certificates.jsonl";
         assert!(fault.contains(expected), "{text:?}: {fault}");
     }
     for text in ["", "\n", "\n \r\n"] {
         let path = place.seen("none", text);
-        let seen = SeenCertificates::read(&[path]).unwrap();
-        assert!(seen.found.is_empty() && seen.damaged == 0, "{text:?}");
+        let seen = SeenCertificates::read(&[path], NOW).unwrap();
+        assert!(seen.found.is_empty() && seen.damaged.count == 0, "{text:?}");
     }
 }
 
@@ -346,7 +352,8 @@ fn what_cannot_be_read_is_named() {
     let services = vec![service("One", &one, &["ForeSeals"])];
     write(&place.bundles, services, 0, false);
     let missing = place.folder.path().join("none");
-    let fault = SeenCertificates::read(&[missing]).unwrap_err().to_string();
+    let fault = SeenCertificates::read(&[missing], NOW);
+    let fault = fault.unwrap_err().to_string();
     assert!(fault.contains("none: it cannot be read"), "{fault}");
     // An anchor that is not the one that was imported.
     let shown = Shown::open(&place.bundles).unwrap();

@@ -1,10 +1,15 @@
 //! The program of the second verifier, run with bounds on its time and on what is read of its words.
+//!
+//! Invariant: when its verdict is known, or nobody waits for it any more, neither the program runs nor a process that it has started,
+//! unless that one has left its process group.
 
 use crate::certificate::Certificate;
 use portvakt_base::clock::Stopwatch;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use std::{
     fs::{self, File},
     io::{self, Read as _},
+    os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     thread,
@@ -62,7 +67,8 @@ impl Program {
             ["list.xml", "signer.pem", "said"].map(|name| folder.path().join(name));
         fs::write(&file, list)?;
         fs::write(&pem, signer.pem())?;
-        let mut child = Command::new(&self.path)
+        let mut command = Command::new(&self.path);
+        command
             .args([
                 "--verify",
                 "--enabled-key-data",
@@ -76,9 +82,8 @@ impl Program {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             // A file, since a program that says much would wait for a pipe to be read.
-            .stderr(File::create(&said)?)
-            .spawn()?;
-        match wait(&mut child, self.limit)? {
+            .stderr(File::create(&said)?);
+        match Running::start(&mut command)?.wait(self.limit)? {
             None => Ok(Verdict::TooSlow),
             Some(status) if status.success() => Ok(Verdict::Accepts),
             Some(status) => first_line(&said, status).map(Verdict::Refuses),
@@ -86,19 +91,65 @@ impl Program {
     }
 }
 
-/// Waits for the end of the program; kills it at the limit, and then there is no status.
-fn wait(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
-    let began = Stopwatch::start();
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
+/// A program that runs, in a process group of its own. Dropping it kills the group.
+#[derive(Debug)]
+pub(super) struct Running {
+    child: Child,
+    /// Whether its status was taken: its number may be another process's from then on.
+    is_reaped: bool,
+}
+
+impl Running {
+    /// Starts a program.
+    ///
+    /// # Errors
+    /// It cannot be run.
+    pub(super) fn start(command: &mut Command) -> io::Result<Self> {
+        Ok(Self {
+            child: command.process_group(0).spawn()?,
+            is_reaped: false,
+        })
+    }
+
+    /// Waits for the end of the program; kills it at the limit, and then there is no status.
+    fn wait(mut self, limit: Duration) -> io::Result<Option<ExitStatus>> {
+        let began = Stopwatch::start();
+        let mut has_ended = self.has_ended()?;
+        while !has_ended && began.elapsed() < limit {
+            thread::sleep(PAUSE);
+            has_ended = self.has_ended()?;
         }
-        if began.elapsed() >= limit {
-            child.kill()?;
-            child.wait()?;
-            return Ok(None);
+        let status = self.end()?;
+        Ok(has_ended.then_some(status))
+    }
+
+    /// Whether the program has ended. Its status stays, so that its number remains that of its group.
+    fn has_ended(&self) -> io::Result<bool> {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let ended = waitid(WaitId::Pid(self.number()), options)?;
+        Ok(ended.is_some())
+    }
+
+    /// Kills what is left of the group, and takes the status of the program.
+    fn end(&mut self) -> io::Result<ExitStatus> {
+        if !self.is_reaped {
+            // It fails where nothing is left.
+            let _ = kill_process_group(self.number(), Signal::KILL);
+            self.is_reaped = true;
         }
-        thread::sleep(PAUSE);
+        self.child.wait()
+    }
+
+    fn number(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.is_reaped {
+            let _ = self.end();
+        }
     }
 }
 

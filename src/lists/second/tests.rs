@@ -1,5 +1,8 @@
 //! A second verifier must agree, in time, and be able to refuse. Scripts stand for xmlsec1, which the systems' tests hold beside ours.
 
+// Processes that the program has started.
+mod processes;
+
 use super::{Program, Second, Verdict, Verifiers, altered};
 use crate::{
     Certificate, Document, Refusal,

@@ -214,6 +214,22 @@ fn no_bundle_is_in_use() {
     assert!(errors.contains("nothing was imported"), "{errors}");
 }
 
+/// No gateway takes a bundle whose lists were judged as of a time after its import.
+//= CRT-13 refused
+#[test]
+fn a_time_that_lies_ahead_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let mut import = vec!["import", "--list-of-lists", "none.xml", "--pins", "none"];
+    import.extend(["--lists", "none", "--out", out.to_str().unwrap()]);
+    import.extend(["--at", "2999-01-01"]);
+    let (printed, errors, status) = shown(&run(&import));
+    assert_eq!((printed.as_str(), status), ("", 1), "{errors}");
+    let expected = "--at 2999-01-01T00:00:00Z lies ahead: ";
+    assert!(errors.contains(expected), "{errors}");
+    assert!(!out.exists());
+}
+
 /// The gateway runs as another user than the import.
 #[test]
 fn everybody_reads_a_bundle_whatever_the_umask_is() {

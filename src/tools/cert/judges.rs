@@ -7,11 +7,13 @@ use crate::{
     config::{ClientAuth, TrustBundle},
     interface::operations::Catalogue,
     trust::{
-        CertificateFault, ClientChain, Tolerated, Trust,
+        Anchors, CertificateFault, CertificateTypes, ClientChain, Tolerated, Trust,
         decode::{self, PresentedCertificates},
+        path::CertificationPath,
     },
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
+use openssl::error::ErrorStack;
 
 /// The gateway that judges.
 pub(super) struct Judges {
@@ -26,14 +28,69 @@ pub(super) struct Judges {
 /// What a configuration says beside its anchors.
 pub(super) struct Configured {
     /// The bundle of anchors from trusted lists, if it names one.
-    pub(super) bundle: Option<TrustBundle>,
+    pub(super) lists: Option<Lists>,
     /// Whether the listener asks for a QWAC.
     pub(super) client_auth: ClientAuth,
     /// The operations.
     pub(super) catalogue: Catalogue,
 }
 
+/// A bundle, and its anchors as if the operator named none.
+pub(super) struct Lists {
+    bundle: TrustBundle,
+    signing: Anchors,
+    client: Anchors,
+}
+
+/// The paths of a certificate by the anchors of a bundle alone: an anchor of the operator's own on the way to a listed one ends none of them.
+pub(super) struct ListedPaths<'l> {
+    pub(super) bundle: &'l TrustBundle,
+    /// By the anchors of certificates that sign.
+    pub(super) signing: CertificationPath,
+    /// By the anchors of QWACs.
+    pub(super) client: CertificationPath,
+}
+
+impl Lists {
+    /// The bundle of a gateway with this trust.
+    pub(super) fn new(bundle: TrustBundle, trust: &Trust) -> Result<Self, ErrorStack> {
+        let alone = |all: &Anchors, types| all.by_lists_alone(&bundle.listed, types);
+        Ok(Self {
+            signing: alone(trust.anchors(), trust.types())?,
+            client: alone(trust.client_anchors(), CertificateTypes::WEB)?,
+            bundle,
+        })
+    }
+
+    /// The paths of a certificate.
+    pub(super) fn paths(
+        &self,
+        presented: &PresentedCertificates,
+        types: CertificateTypes,
+        at: Timestamp,
+    ) -> Result<ListedPaths<'_>, CertificateFault> {
+        let path = |all: &Anchors, types| all.path(&presented.leaf, &presented.pool, types, at);
+        Ok(ListedPaths {
+            bundle: &self.bundle,
+            signing: path(&self.signing, types)?,
+            client: path(&self.client, CertificateTypes::WEB)?,
+        })
+    }
+}
+
 impl Judges {
+    /// The paths of a certificate by the trusted lists alone; `None` without a bundle.
+    pub(super) fn listed_paths(
+        &self,
+        presented: &PresentedCertificates,
+        at: Timestamp,
+    ) -> Result<Option<ListedPaths<'_>>, CertificateFault> {
+        let lists = self.configured.as_ref();
+        let lists = lists.and_then(|configured| configured.lists.as_ref());
+        let paths = lists.map(|lists| lists.paths(presented, self.trust.types(), at));
+        paths.transpose()
+    }
+
     /// Judges it as the certificate of a signature; returns the faults that the policy tolerates.
     pub(super) fn signing(
         &self,

@@ -29,7 +29,7 @@ use crate::{
     config::{self, ConfigFaults, Settings},
     trust::{Anchors, CertificateFault, CertificateTypes, Trust, judgement},
 };
-use judges::{Configured, Judges};
+use judges::{Configured, Judges, Lists};
 use openssl::error::ErrorStack;
 use std::{
     io::{self, Write},
@@ -110,6 +110,7 @@ pub fn run(args: &CertArgs, now: Timestamp, out: &mut dyn Write) -> Result<ExitC
     let path = |anchors: &Anchors, types| anchors.path(&presented.leaf, &presented.pool, types, at);
     let signing = path(judges.trust.anchors(), judges.trust.types()).map_err(unreadable)?;
     let client = path(judges.trust.client_anchors(), CertificateTypes::WEB).map_err(unreadable)?;
+    let listed = judges.listed_paths(&presented, at).map_err(unreadable)?;
     let has_anchors = judges.anchors.is_some();
     let types = has_anchors.then(|| judges.trust.types());
     let mut faults = faults::of_signing(&certificate, rest, &signing, types, at);
@@ -132,7 +133,7 @@ pub fn run(args: &CertArgs, now: Timestamp, out: &mut dyn Write) -> Result<ExitC
         certificate: &certificate,
         judges: &judges,
         signing: &signing,
-        client: &client,
+        listed: listed.as_ref(),
         verdicts: has_anchors.then_some((&signs, &connects)),
     };
     report::write(&subject, at, out)?;
@@ -152,14 +153,17 @@ fn judges(args: &CertArgs) -> Result<Judges, CertFault> {
     if let Some(path) = &args.config {
         let settings = Settings::load(path).map_err(CertFault::Config)?;
         let snapshot = settings.reloadable.snapshot;
+        let (trust, files) = (snapshot.trust, settings.reloadable.trust);
+        let anchors = files.shown_anchors();
+        let lists = files.bundle.map(|bundle| Lists::new(bundle, &trust));
         return Ok(Judges {
-            trust: snapshot.trust.with_revocation(None),
-            anchors: Some(settings.reloadable.trust.shown_anchors()),
             configured: Some(Configured {
-                bundle: settings.reloadable.trust.bundle,
+                lists: lists.transpose()?,
                 client_auth: settings.fixed.listener.client_auth,
                 catalogue: snapshot.catalogue,
             }),
+            trust: trust.with_revocation(None),
+            anchors: Some(anchors),
         });
     }
     let Some(folder) = &args.anchors else {

@@ -2,7 +2,7 @@
 
 use super::{
     faults::Finding,
-    judges::Judges,
+    judges::{Judges, ListedPaths},
     passing::{self, Verdict},
     usage, vouched,
 };
@@ -41,8 +41,8 @@ pub(super) struct Subject<'a> {
     pub(super) judges: &'a Judges,
     /// The path by the anchors of certificates that sign.
     pub(super) signing: &'a CertificationPath,
-    /// The path by the anchors of QWACs.
-    pub(super) client: &'a CertificationPath,
+    /// The paths by the trusted lists alone; `None` without a bundle.
+    pub(super) listed: Option<&'a ListedPaths<'a>>,
     /// The decisions on both uses; `None` without anchors.
     pub(super) verdicts: Option<(&'a Verdict, &'a Verdict)>,
 }
@@ -113,10 +113,10 @@ fn statement_rows(statements: &QcStatements, subject: &Subject<'_>) -> Vec<(Stri
     let Subject {
         judges,
         signing,
-        client,
+        listed,
         ..
     } = *subject;
-    rows.extend(vouched::rows(statements, judges, signing, client));
+    rows.extend(vouched::rows(statements, judges, signing, listed));
     let owned = |(name, text): (&str, String)| (name.to_owned(), text);
     let mut rows: Vec<_> = rows.into_iter().map(owned).collect();
     match &statements.psd2 {

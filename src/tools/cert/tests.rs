@@ -7,16 +7,16 @@
     reason = "a test fails by panicking, and a table is as long as its cases"
 )]
 
+// Below the anchors of trusted lists.
+mod listed;
+
 use super::{CertArgs, CertFault, run};
-use crate::{clock::Timestamp, hex};
+use crate::clock::Timestamp;
 use clap::Parser;
 use portvakt_development_pki::{
     Ca, CaSpec, ExtendedKeyUsagePurpose, Extension, Key, KeyUsagePurpose, LeafSpec, QcType, Role,
 };
-use sha2::{Digest, Sha256};
-use std::{
-    fs, os::unix::fs::PermissionsExt, path::Path, process::ExitCode, sync::LazyLock, time::Duration,
-};
+use std::{fs, process::ExitCode, sync::LazyLock, time::Duration};
 use tempfile::TempDir;
 
 /// A time within the default validity of the development PKI.
@@ -431,150 +431,4 @@ fn by_a_configuration() {
         !good && text.contains("headers-too-large (HTTP-9)"),
         "{text}"
     );
-}
-
-/// Writes a bundle whose only anchor is the issuing CA, for seals, with these services, and a configuration that names it; returns the
-/// latter.
-fn with_bundle(folder: &Path, services: &str) -> String {
-    let set_mode = |path: &Path, mode| {
-        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
-    };
-    let lists = folder.join("lists");
-    for path in [
-        folder,
-        &lists,
-        &lists.join("seals"),
-        &lists.join("websites"),
-    ] {
-        fs::create_dir_all(path).unwrap();
-        set_mode(path, 0o755);
-    }
-    let sha256 = hex::encode(&Sha256::digest(WORLD.issuing.der()));
-    let document = format!(
-        "format: 1\nmade: 2025-12-01T00:00:00Z\nas_of: 2025-12-01T00:00:00Z\n\
-         list_of_lists: {{territory: EU, operator: o, version: 6, sequence: 1, issued: x, sha256: x, signer: x, signer_sha256: x}}\n\
-         anchors:\n- {{sha256: {sha256}, subject: x, not_after: x, file: ca.pem, for: [seals], services: [{services}]}}\n"
-    );
-    for (name, text) in [
-        ("bundle.yaml", document),
-        ("seals/ca.pem", WORLD.issuing.pem()),
-    ] {
-        fs::write(lists.join(name), text).unwrap();
-        set_mode(&lists.join(name), 0o644);
-    }
-    let spec = LeafSpec::default();
-    let root = Ca::root(&CaSpec::development_root()).unwrap();
-    let server = root.issue_server(&Key::EcP256, spec.not_before, spec.not_after);
-    let server = server.unwrap();
-    fs::write(folder.join("server.pem"), &server.pem).unwrap();
-    let key = folder.join("server.key");
-    if !key.exists() {
-        crate::private_file::make(&key, server.key_pem.as_bytes()).unwrap();
-    }
-    let config = folder.join("gateway.yaml");
-    let yaml = "environment: sandbox\ncertificate_policy: tolerant\n\
-        listener: {address: 127.0.0.1:8443, certificate: server.pem, key: server.key}\n\
-        upstream: {address: 127.0.0.1:8080}\ntrust: {bundle: lists}\n\
-        sca: {page: https://bank.example/sca, token_keys: sca-token.keys}\n";
-    fs::write(&config, yaml).unwrap();
-    config.to_str().unwrap().to_owned()
-}
-
-/// CRT-13: the service of the trusted list that vouches for the issuer.
-#[test]
-fn the_service_that_vouches() {
-    let service = |since: &str, of: &str| {
-        format!(
-            "{{territory: 'NO', provider: Eksempel Tillit AS, service: Segl G1, granted_since: '{since}-01-01T00:00:00Z', for: [{of}]}}"
-        )
-    };
-    let seal = LeafSpec::default();
-    let web = qwac(&[], 0);
-    let named =
-        "list of NO: Eksempel Tillit AS, Segl G1, granted since Tue, 01 Jan 2019 00:00:00 GMT\n";
-    for (services, spec, wanted) in [
-        (
-            service("2019", "seals"),
-            &seal,
-            format!("  for seals     {named}"),
-        ),
-        (
-            service("2021", "seals"),
-            &seal,
-            "01 Jan 2021 00:00:00 GMT, which is after the certificate was issued\n".to_owned(),
-        ),
-        (
-            service("2019", "websites"),
-            &seal,
-            "  for seals     no service vouches for it: none at the anchor".to_owned(),
-        ),
-        // The anchors of seals judge no QWAC of a connection.
-        (
-            service("2019", "seals"),
-            &web,
-            "  for web sites no service vouches for it: its chain ends at no anchor for this use\n"
-                .to_owned(),
-        ),
-    ] {
-        let folder = TempDir::new().unwrap();
-        let config = with_bundle(folder.path(), &services);
-        let der = WORLD.issuing.issue(spec).unwrap().der;
-        let (text, _) = cert("vouched.der", &der, &["--config", &config]).unwrap();
-        for wanted in ["qualified       claimed; by the trusted lists in", &wanted] {
-            assert!(text.contains(wanted), "{wanted}\n{text}");
-        }
-    }
-}
-
-/// CRT-3: a qualification of the list refuses, and an anchor of the operator's own does not make the certificate qualified.
-#[test]
-fn a_certificate_that_its_list_calls_not_qualified() {
-    let folder = TempDir::new().unwrap();
-    let service = "{territory: 'NO', provider: P, service: S, granted_since: '2019-01-01T00:00:00Z', for: [seals], \
-        qualifications: [{qualifiers: [NotQualified], criteria: {assert: all}}]}";
-    let config = with_bundle(folder.path(), service);
-    let der = WORLD.issuing.issue(&LeafSpec::default()).unwrap().der;
-    let judged = || cert("not-qualified.der", &der, &["--config", &config]).unwrap();
-    let (text, good) = judged();
-    let why = "the trusted list of its issuer says NotQualified of certificates like this one\n";
-    for wanted in [
-        format!("  for seals     no service vouches for it: {why}"),
-        format!("signatures      refused with 403 FORBIDDEN certificate-wrong-type: {why}"),
-    ] {
-        assert!(!good && text.contains(&wanted), "{wanted}\n{text}");
-    }
-    assert_eq!(faults(&text)[0], "certificate-wrong-type (CRT-3)", "{text}");
-    let own = folder.path().join("own");
-    fs::create_dir(&own).unwrap();
-    fs::write(own.join("ca.pem"), WORLD.issuing.pem()).unwrap();
-    let yaml = fs::read_to_string(&config).unwrap();
-    fs::write(
-        &config,
-        yaml.replace("{bundle: lists}", "{anchors: own, bundle: lists}"),
-    )
-    .unwrap();
-    let (text, good) = judged();
-    for wanted in [
-        format!("  for seals     no service vouches for it: {why}"),
-        "                an anchor of your own vouches for it (trust.anchors)\n".to_owned(),
-        "signatures      passes\n".to_owned(),
-    ] {
-        assert!(good && text.contains(&wanted), "{wanted}\n{text}");
-    }
-}
-
-/// CRT-9: what a tolerant policy lets pass is a fault all the same.
-#[test]
-fn a_fault_that_the_policy_tolerates() {
-    let folder = TempDir::new().unwrap();
-    let config = with_bundle(folder.path(), "");
-    let spec = LeafSpec {
-        roles: Some(Vec::new()),
-        ..LeafSpec::default()
-    };
-    let der = WORLD.issuing.issue(&spec).unwrap().der;
-    let (text, good) = cert("tolerated.der", &der, &["--config", &config]).unwrap();
-    let wanted = "signatures      passes, since certificate_policy: tolerant accepts roles-empty\n";
-    assert!(!good && text.contains(wanted), "{text}");
-    assert_eq!(faults(&text)[0], "certificate-not-psd2 (CRT-4)", "{text}");
 }

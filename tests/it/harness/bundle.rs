@@ -67,7 +67,8 @@ impl Bundle {
                     &format!("NO: a provider\n{pem}"),
                 );
                 yaml.push_str(&format!(
-                    "- sha256: {digest}\n  subject: CN=test\n  not_after: {next}\n  file: {file}\n  for:\n  - {of}\n  services: []\n"
+                    "- sha256: {digest}\n  subject: CN=test\n  not_after: {next}\n  file: {file}\n  for:\n  - {of}\n  services:\n  \
+                     - territory: 'NO'\n    provider: a provider\n    service: a service\n    granted_since: {made}\n    for:\n    - {of}\n"
                 ));
             }
         }

@@ -90,7 +90,9 @@ fn a_bad_bundle_changes_nothing() {
     let listed = fs::read_dir(two.join("seals")).unwrap().next().unwrap();
     let listed = listed.unwrap().path();
     let good = fs::read(&listed).unwrap();
-    let cases: [Case<'_>; 5] = [
+    let document = two.join("bundle.yaml");
+    let text = fs::read_to_string(&document).unwrap();
+    let cases: [Case<'_>; 6] = [
         (
             "a group may write in it",
             &|| set_mode(&two, 0o775),
@@ -121,6 +123,15 @@ fn a_bad_bundle_changes_nothing() {
             &|| fs::write(&listed, &good).unwrap(),
             "which bundle.yaml lists",
         ),
+        (
+            "an anchor without a service of its type",
+            &|| {
+                let other = text.replace("\n    - seals\n", "\n    - websites\n");
+                fs::write(&document, other).unwrap();
+            },
+            &|| fs::write(&document, &text).unwrap(),
+            "it is listed for seals, and none of its services is for seals",
+        ),
     ];
     for (what, spoil, mend, expected) in cases {
         spoil();
@@ -142,7 +153,7 @@ fn a_bad_bundle_changes_nothing() {
         accepted(&gate, &Call::accounts());
         mend();
     }
-    assert!((reloads(&gate, "refused") - 5.0).abs() < 0.1);
+    assert!((reloads(&gate, "refused") - 6.0).abs() < 0.1);
     // The same bundle, mended, is taken.
     assert_eq!(reload(&gate), json!([]));
     untrusted(&gate);

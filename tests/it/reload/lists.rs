@@ -225,14 +225,6 @@ impl Imports {
 
 const GRANTED: Timestamp = Timestamp::from_unix(1_577_836_800);
 
-/// Bundles are named by the second of their import.
-fn another_second() {
-    let now = Clock::System.now().unix();
-    eventually("another second has begun", || {
-        Clock::System.now().unix() > now
-    });
-}
-
 /// The CA is granted, and its list says that the TPP's certificate is not what it says itself.
 //= CRT-3 accepted
 //= CRT-3 refused
@@ -248,7 +240,6 @@ fn a_certificate_that_its_list_calls_not_qualified() {
     let _program = gate.run_silently(&mut gate.program());
     let call = Call::accounts();
     refused(&gate, &call, 403, "FORBIDDEN", "certificate-wrong-type");
-    another_second();
     let (is_imported, text) = imports.import(&list_of_norway(8, "granted", GRANTED, ""), &[]);
     assert!(is_imported, "{text}");
     assert_eq!(reload(&gate), json!([]));
@@ -293,7 +284,6 @@ fn a_service_that_its_list_withdraws_is_trusted_no_more() {
     let (is_imported, text) = imports.import(&altered, &["--allow-shrink"]);
     assert!(!is_imported, "{text}");
     assert_eq!(fs::read_link(path("bundles/current")).unwrap(), before);
-    another_second();
     // The new bundle is held: the program says who would be hit, and nobody is.
     let (is_imported, text) = imports.import(&withdrawn, &["--allow-shrink", "--hold"]);
     assert!(is_imported, "{text}");

@@ -71,6 +71,47 @@ fn only_what_was_imported_is_loaded() {
     );
 }
 
+/// A bundle that was written by hand: nothing would say under which conditions its anchor vouches.
+//= CRT-3 refused
+//= CRT-8 accepted
+//= CRT-8 refused
+#[test]
+fn an_anchor_has_a_service_of_its_type() {
+    let site = Site::with_bundle();
+    let path = site.path().join("lists/one/bundle.yaml");
+    let text = std::fs::read_to_string(path).unwrap();
+    assert!(site.read(&only()).is_ok());
+    let fault = |folder: &str, name: &str| {
+        format!(
+            "lists/one/{folder}/{name}.pem: it is listed for {folder}, and none of its services is for {folder}, so that no list says what it vouches for: import again; in a bundle of your own, write its service for {folder} into bundle.yaml, or name the anchor by trust.anchors instead"
+        )
+    };
+    let seals = vec![fault("seals", "a"), fault("seals", "b")];
+    let websites = vec![fault("websites", "c")];
+    for (from, to, expected) in [
+        // A service of the other type, and of none.
+        ("for: [seals]}]", "for: [websites]}]", &seals),
+        ("for: [seals]}]", "for: []}]", &seals),
+        ("for: [websites]}]", "for: [seals]}]", &websites),
+    ] {
+        site.write("lists/one/bundle.yaml", text.replace(from, to));
+        assert_eq!(&site.faults(), expected, "{to}");
+    }
+    let services = text.split("services: [").skip(1);
+    let services = services.filter_map(|rest| rest.split_once(']').map(|(first, _)| first));
+    let mut without = text.clone();
+    for service in services {
+        without = without.replace(&format!("services: [{service}]}}]"), "services: []");
+    }
+    assert_ne!(without, text);
+    site.write("lists/one/bundle.yaml", without);
+    assert_eq!(site.faults().len(), 3);
+    // One service of the type is enough.
+    let both = text.replace("for: [websites]}]", "for: [seals, websites]}]");
+    site.write("lists/one/bundle.yaml", both);
+    assert!(site.read(&only()).is_ok());
+}
+
 /// Beside its certificate a file holds no other, no key, and nothing that OpenSSL passes over. A fault repeats nothing of a key.
 //= CRT-8 refused
 #[test]

@@ -130,4 +130,11 @@ fn a_bundle_as_of_another_time() {
         warnings.iter().any(|one| one.ends_with(expected)),
         "{warnings:?}"
     );
+    let ahead = text.replace(&format!("as_of: '{MADE}'"), "as_of: '2026-07-16T08:00:01Z'");
+    site.write("lists/one/bundle.yaml", ahead);
+    let faults = site.faults();
+    let expected = format!(
+        "lists/one/bundle.yaml: its lists were judged as of 2026-07-16T08:00:01Z, which is after it was made, at {MADE}; no import does that; only portvakt-lists import writes it: import again, or lead the link to an older bundle"
+    );
+    assert_eq!(faults, [expected]);
 }

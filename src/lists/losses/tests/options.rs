@@ -1,6 +1,6 @@
 //! What is said of a gateway on the command line: the types that may sign, and the files of certificates that it has seen.
 
-use super::{GatewayConfig, Place, ca, leaf, line, qwac, service, set_mode, write};
+use super::{GatewayConfig, NOW, Place, ca, leaf, line, qwac, service, set_mode, write};
 use crate::losses::SeenCertificates;
 use portvakt_trust::CertificateTypes;
 use std::{fs, os::unix::fs::MetadataExt as _, path::Path};
@@ -26,7 +26,7 @@ fn the_types_that_may_sign() {
     let seen = place.seen("seen", &lines.concat());
     let (lost, refused) = (
         "\n  PSDNO-FSA-{}: certificate ",
-        "refused by both bundles, since their type may not sign",
+        "refused already, whatever the bundle has, ",
     );
     for (eseal, of_seal, of_web) in [
         (None, true, true),
@@ -88,7 +88,7 @@ fn the_files_that_are_believed() {
     }
     for (mode, is_believed) in [(0o600, true), (0o440, true), (0o620, false), (0o602, false)] {
         set_mode(&seen, mode);
-        match SeenCertificates::read(std::slice::from_ref(&seen)) {
+        match SeenCertificates::read(std::slice::from_ref(&seen), NOW) {
             Ok(_) => assert!(is_believed, "{mode:o}"),
             Err(fault) => {
                 let fault = fault.to_string();

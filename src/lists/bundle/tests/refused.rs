@@ -1,0 +1,62 @@
+//! Bundles that no import writes: refused as the gateway refuses them, in the same words (CRT-8, CRT-13).
+
+use super::{Lists, NOW, write};
+use crate::bundle::{BundleDocument, BundleTrust, CURRENT, GatewayConfig, Use, read};
+use portvakt_trust::bundle::MAX_DOCUMENT_BYTES;
+use std::fs;
+
+//= CRT-13 accepted
+//= CRT-13 refused
+#[test]
+fn a_document_that_contradicts_itself_or_is_too_long() {
+    let lists = Lists::new(1);
+    let out = tempfile::tempdir().unwrap();
+    write(out.path(), &lists.import(1, 7), NOW);
+    let current = out.path().join(CURRENT);
+    let good = read(&current).unwrap();
+    assert_eq!(good.judge(), Ok(()));
+    let mut twice = good;
+    twice.lists.push(twice.lists[0].clone());
+    assert_eq!(
+        twice.judge().unwrap_err().to_string(),
+        "it names the list of ES twice; an import names each list once"
+    );
+    let path = current.join("bundle.yaml");
+    let text = fs::read_to_string(&path).unwrap();
+    let (head, tail) = text.split_once("as_of: ").unwrap();
+    let tail = tail.replacen("00:00:00Z", "00:00:01Z", 1);
+    let most = usize::try_from(MAX_DOCUMENT_BYTES).unwrap();
+    for (altered, expected) in [
+        (
+            format!("{head}as_of: {tail}"),
+            "as of 2026-07-01T00:00:01Z, which is after it was made, at 2026-07-01T00:00:00Z",
+        ),
+        (
+            text.clone() + &"#".repeat(most),
+            "bundle.yaml is longer than 16777216 bytes",
+        ),
+    ] {
+        fs::write(&path, altered).unwrap();
+        let fault = read(&current).unwrap_err().to_string();
+        assert!(fault.contains(expected), "{fault}");
+    }
+}
+
+//= CRT-13 accepted
+//= CRT-13 refused
+#[test]
+fn an_anchor_without_a_service_of_its_type() {
+    let lists = Lists::new(1);
+    let out = tempfile::tempdir().unwrap();
+    let mut bundle = write(out.path(), &lists.import(1, 7), NOW);
+    let current = out.path().join(CURRENT);
+    let trust = |bundle: &BundleDocument| {
+        let config = GatewayConfig::default();
+        BundleTrust::read(&current, bundle, config).map(drop)
+    };
+    assert_eq!(trust(&bundle), Ok(()));
+    bundle.anchors[0].services[0].uses = vec![Use::Websites];
+    let fault = trust(&bundle).unwrap_err().to_string();
+    let expected = "it is listed for seals, and none of its services is for seals; the gateway";
+    assert!(fault.contains(expected), "{fault}");
+}
