@@ -4,7 +4,10 @@
 //! Services. Properties and Services are lists of one-key maps whose value is a string or a list of strings. The reader streams the file:
 //! one entity at a time is in memory, and agents, 98 of 100 entities, are dropped. Zip archives are not read.
 
-use super::{FileCounts, begin, listing::Listing};
+use super::{
+    FileCounts, begin,
+    listing::{Entry, Listing},
+};
 use crate::Roles;
 use portvakt_base::clock::Timestamp;
 use portvakt_interface::TppId;
@@ -42,6 +45,8 @@ const PAYMENT_INITIATION: (&str, u8) = ("PS_070", 2);
 const ACCOUNT_INFORMATION: (&str, u8) = ("PS_080", 3);
 /// The property of the national id.
 const NATIONAL_ID: &str = "ENT_NAT_REF_COD";
+/// The property of the name, in the languages of the register.
+const NAME: &str = "ENT_NAM";
 /// The property with the dates on which the authorisation changed: granted, withdrawn, granted again.
 const CHANGES: &str = "ENT_AUT";
 /// The property of branches in place of [`CHANGES`].
@@ -51,9 +56,9 @@ const STATUS: &str = "DER_CHI_ENT_AUT";
 #[derive(Debug)]
 pub(super) struct EbaExport<'a> {
     /// The entries by authority and national id.
-    pub(super) by_national_id: HashMap<TppId, Listing>,
+    pub(super) by_national_id: HashMap<TppId, Entry>,
     /// The entries by authority and the authority's own number of the institution.
-    pub(super) by_code: HashMap<TppId, Listing>,
+    pub(super) by_code: HashMap<TppId, Entry>,
     /// The latest `__EBA_EntityVersion`: digits from the year to the millisecond.
     pub(super) latest: Option<String>,
     pub(super) counts: FileCounts,
@@ -98,18 +103,19 @@ impl<'a> EbaExport<'a> {
             return;
         }
         let listed = self.listed(entity);
+        let entry = (listed, entity.properties.texts(NAME).next());
         let mut named = false;
         let (owner, code) = (entity.owner.first(), entity.code.first());
         if let Some((country, authority)) = owner.split_once('_') {
             for id in entity.properties.texts(NATIONAL_ID) {
-                named |= file(&mut self.by_national_id, country, authority, id, listed);
+                named |= file(&mut self.by_national_id, country, authority, id, entry);
             }
             // `<CA_OwnerID>!<number>`; the codes of branches have more parts and do not identify an institution.
             let number = code.strip_prefix(owner);
             let number = number.and_then(|rest| rest.strip_prefix('!'));
             let number = number.unwrap_or(code);
             if !number.contains('!') {
-                named |= file(&mut self.by_code, country, authority, number, listed);
+                named |= file(&mut self.by_code, country, authority, number, entry);
             }
         }
         self.counts.add(named.then_some(listed));
@@ -169,18 +175,18 @@ fn roles(services: &Texts) -> Roles {
     held.fold(Roles::default(), |roles, (_, number)| roles.with(*number))
 }
 
-/// Adds an entry under an id; returns whether the id is valid.
+/// Adds an authorisation and a name under an id; returns whether the id is valid.
 fn file(
-    index: &mut HashMap<TppId, Listing>,
+    index: &mut HashMap<TppId, Entry>,
     country: &str,
     authority: &str,
     id: &str,
-    listed: Listing,
+    (listed, name): (Listing, Option<&str>),
 ) -> bool {
     let Some(identity) = identity(country, authority, id) else {
         return false;
     };
-    index.entry(identity).or_default().merge(listed);
+    index.entry(identity).or_default().merge(listed, name);
     true
 }
 

@@ -129,13 +129,13 @@ impl Registers {
         // Certificates use the national id. Some authorities also number their institutions. Such a number is used only if no TPP has it as
         // its national id, because short numbers of different companies can collide.
         let mut listed = Registered::default();
-        for (identity, listing) in export.by_national_id {
-            listed.insert(identity, listing);
+        for (identity, entry) in export.by_national_id {
+            listed.insert(identity, entry);
         }
         let mut codes = export.by_code;
         codes.retain(|code, _| !listed.has_alike(&ForbiddenTpp::of(code)));
-        for (identity, listing) in codes {
-            listed.insert(identity, listing);
+        for (identity, entry) in codes {
+            listed.insert(identity, entry);
         }
         self.registers.push(Register {
             name: RegisterName::new(EBA),
@@ -163,8 +163,8 @@ impl Registers {
     ) -> Result<(), MappedFault> {
         let read = mapping.read(reader, &self.settings.host_country)?;
         let mut entries = Registered::default();
-        for (identity, listing) in read.entries {
-            entries.insert(identity, listing);
+        for (identity, entry) in read.entries {
+            entries.insert(identity, entry);
         }
         self.registers.push(Register {
             name,
@@ -222,6 +222,12 @@ impl Registers {
             }
         }
         found
+    }
+
+    /// The TPP's name by the first register that has one, whatever its age (CTL-1).
+    pub fn tpp_name(&self, tpp: &TppId) -> Option<&str> {
+        let mut registers = self.registers.iter();
+        registers.find_map(|register| register.tpp_name(tpp))
     }
 
     /// The TPP that the bank's own list allows and whose identity differs from this one in spaces and dashes, for a hint to the operator.

@@ -1,6 +1,6 @@
 //! One register: whom it lists, and how old it is.
 
-use super::Listing;
+use super::{Listing, listing::Entry};
 use crate::Roles;
 use portvakt_base::clock::Timestamp;
 use portvakt_interface::{Registered, TppId};
@@ -14,7 +14,7 @@ pub const EBA: &str = "eba";
 pub struct Register {
     /// Its name in metrics, events and errors.
     pub(super) name: RegisterName,
-    pub(super) entries: Registered<Listing>,
+    pub(super) entries: Registered<Entry>,
     /// The date of its content.
     pub(super) as_of: Timestamp,
     /// The age from which it no longer authorises.
@@ -157,12 +157,17 @@ impl Register {
 
     /// The authorisation of the TPP with this identity (CRT-4).
     pub fn find(&self, tpp: &TppId) -> Option<Listing> {
-        self.entries.get(tpp).copied()
+        self.entries.get(tpp).map(|entry| entry.listing)
+    }
+
+    /// The name of the TPP with this identity, if the file has one: at most 128 characters, none of them a control character.
+    pub fn tpp_name(&self, tpp: &TppId) -> Option<&str> {
+        self.entries.get(tpp)?.name()
     }
 
     /// The authorisations, one for each identity.
     pub fn listings(&self) -> impl Iterator<Item = Listing> + '_ {
-        self.entries.values().copied()
+        self.entries.values().map(|entry| entry.listing)
     }
 
     /// The number of identities that differ from another one only in spaces and dashes. Only a certificate with exactly such an identity

@@ -1,5 +1,7 @@
 //! The formats of the EBA's export, and both registers together.
 
+mod names;
+
 use super::*;
 use serde_json::{Value, json};
 

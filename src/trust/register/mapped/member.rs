@@ -13,6 +13,8 @@ values! {
         Authority = "authority",
         /// The id that the authority gave.
         Id = "id",
+        /// The name. Without this member the register names nobody.
+        Name = "name",
         /// The roles.
         Roles = "roles",
         /// The countries in which it may act. Without this member it may everywhere.

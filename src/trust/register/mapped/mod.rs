@@ -17,7 +17,7 @@ mod once;
 pub use fault::MappedFault;
 pub use member::{Member, Origin};
 
-use super::{FileCounts, Listing, WhenWithdrawn, begin, eba};
+use super::{FileCounts, Listing, WhenWithdrawn, begin, eba, listing::Entry};
 use crate::Roles;
 use jiff::{civil, tz::TimeZone};
 use member::Texts;
@@ -66,7 +66,7 @@ pub struct Mapping {
 /// The stored content of a file.
 #[derive(Debug, Default)]
 pub(super) struct MappedRead {
-    pub(super) entries: HashMap<TppId, Listing>,
+    pub(super) entries: HashMap<TppId, Entry>,
     pub(super) latest: Option<Timestamp>,
     pub(super) counts: FileCounts,
     pub(super) unknown_roles: Vec<String>,
@@ -148,7 +148,9 @@ impl Mapping {
             }
         }
         read.counts.add(Some(listing));
-        read.entries.entry(identity).or_default().merge(listing);
+        let name = self.text(Member::Name, texts);
+        let entry = read.entries.entry(identity).or_default();
+        entry.merge(listing, name);
     }
 
     fn identity(&self, texts: &Texts) -> Option<TppId> {
