@@ -365,6 +365,7 @@ fn store(folder: &TempDir) -> StateStore {
             corporate: None,
             session: SessionId::from_text(SESSION).unwrap(),
             consent: Some(&ConsentAccounts::All),
+            customer: None,
         }),
         now: NOW,
     };

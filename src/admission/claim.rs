@@ -161,7 +161,8 @@ fn quota_claim(
     let keys = store.keys();
     let of_account = || keys.quota_of_account(request.tpp, &operation.name, &ids);
     let of_psu = grant.known_context().map(|(psu, corporate)| {
-        let key = keys.quota(request.tpp, psu, corporate, &operation.name, &ids);
+        let tpp = grant.counted_as().unwrap_or(request.tpp);
+        let key = keys.quota(tpp, psu, corporate, &operation.name, &ids);
         // Before the PSU was known its calls counted for the account. They must not become four more.
         let beside = may_have_been_unknown(request, grant, now).then(of_account);
         (key, beside)

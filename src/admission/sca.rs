@@ -11,7 +11,9 @@ mod pending;
 mod session;
 
 pub use grant::Grant;
+pub(crate) use grant::{DETAILS_CONSENT_LASTS, SCA_LASTS};
 pub(super) use pending::pending;
+pub(crate) use session::SESSION_LASTS;
 
 use super::{Policy, Unconfirmed, authenticated::AuthenticatedRequest};
 use crate::{

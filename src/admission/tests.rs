@@ -166,6 +166,7 @@ async fn state(folder: &Path) -> (Arc<Links>, StateStore) {
         corporate: None,
         last_sca: NOW,
         consent: Some((NOW, &ConsentAccounts::All)),
+        customer: None,
     };
     store.bind(bind).await.unwrap();
     (Arc::new(links), store)

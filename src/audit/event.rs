@@ -67,6 +67,7 @@ kinds! {
     Learned = Psus "learned";
     Withdrawn = Psus "withdrawn";
     Unbound = Psus "unbound";
+    CustomerForgotten = Psus "customer-forgotten";
     Erased = Psus "erased";
     ImportBegun = Psus "import-begun";
     Imported = Psus "imported";
@@ -80,6 +81,7 @@ kinds! {
     Call = Control "call";
     TppBlocked = Control "tpp-blocked";
     TppUnblocked = Control "tpp-unblocked";
+    TppMoved = Control "tpp-moved";
     EndpointDrained = Control "endpoint-drained";
     EndpointRestored = Control "endpoint-restored";
     TppFirstSeen = Control "tpp-first-seen";

@@ -74,6 +74,7 @@ impl Places {
             | AuditKind::Learned
             | AuditKind::Withdrawn
             | AuditKind::Unbound
+            | AuditKind::CustomerForgotten
             | AuditKind::Erased
             | AuditKind::ImportBegun
             | AuditKind::Imported
@@ -83,6 +84,7 @@ impl Places {
             | AuditKind::ReloadRefused
             | AuditKind::TppBlocked
             | AuditKind::TppUnblocked
+            | AuditKind::TppMoved
             | AuditKind::EndpointDrained
             | AuditKind::EndpointRestored
             | AuditKind::TppFirstSeen

@@ -37,6 +37,12 @@ impl Timestamp {
         u64::try_from(zoned.timestamp().as_second()).ok().map(Self)
     }
 
+    /// The first second of its day in UTC.
+    #[must_use]
+    pub const fn day(self) -> Self {
+        Self(self.0 - self.0 % 86_400)
+    }
+
     /// Seconds since the epoch.
     pub const fn unix(self) -> u64 {
         self.0

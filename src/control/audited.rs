@@ -4,7 +4,7 @@ use super::{context::Call, fault::ApiFault};
 use crate::{
     audit::{AuditEvent, AuditKind},
     interface::{ForbiddenTpp, TppId, headers::PsuId},
-    state::{ConsentAccounts, Known},
+    state::{ConsentAccounts, Known, PsuHash},
 };
 
 impl Call<'_> {
@@ -36,6 +36,27 @@ impl Call<'_> {
             Some(psu) => event.about(context.store.keys().psu(psu)),
             None => event,
         }
+    }
+
+    /// A record about a PSU of a TPP that the caller names by another key, and the state by its keyed hash.
+    pub(super) fn event_by_hash(self, kind: AuditKind, tpp: &TppId, psu: PsuHash) -> AuditEvent {
+        self.about(kind, tpp.as_str(), None).about(psu)
+    }
+
+    /// Keeps records of one class. If the audit is required, all of them are durable on return: its writer takes them in their order, and
+    /// writes those that the disk refused before together with the next ones.
+    ///
+    /// # Errors
+    /// As of [`Self::record`].
+    pub(super) async fn record_all(self, mut events: Vec<AuditEvent>) -> Result<(), ApiFault> {
+        let Some(last) = events.pop() else {
+            return Ok(());
+        };
+        let audit = self.context.telemetry.audit();
+        for event in events {
+            audit.record(event);
+        }
+        self.record(last).await
     }
 
     /// Keeps a record. If the audit is required, the record is durable on return.

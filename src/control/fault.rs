@@ -67,6 +67,8 @@ pub(super) enum ApiFault {
     BoundElsewhere,
     /// The TPP has no such PSU.
     PsuUnknown,
+    /// No PSU-ID has the key of this customer (CTL-1).
+    CustomerUnknown,
     /// The PSU has no such agreement: nothing was withdrawn (SCA-13).
     AgreementUnknown,
     /// The PSU has consents of agreements only, and none was named: nothing was withdrawn (SCA-13).
@@ -75,6 +77,12 @@ pub(super) enum ApiFault {
     ConsentOutdated,
     /// The TPP has no such block (CTL-2).
     BlockUnknown,
+    /// The TPP had been moved to another identity (CTL-4).
+    MovedElsewhere,
+    /// The identity to which a TPP should be moved had been moved itself (CTL-4).
+    TargetMoved,
+    /// The bank's own list blocks the TPP that should be moved, and not its new identity (CTL-4).
+    BlockedByList,
     /// The core has no such endpoint.
     EndpointUnknown,
     /// No other endpoint of its group is healthy.
@@ -183,10 +191,14 @@ impl ApiFault {
             Self::OtherContext => Meaning(409, Code::Conflict, "context-other"),
             Self::BoundElsewhere => Meaning(409, Code::Conflict, "psu-bound-elsewhere"),
             Self::PsuUnknown => Meaning(404, Code::NotFound, "psu-unknown"),
+            Self::CustomerUnknown => Meaning(404, Code::NotFound, "customer-unknown"),
             Self::AgreementUnknown => Meaning(404, Code::NotFound, "agreement-unknown"),
             Self::AgreementMissing => Meaning(409, Code::Conflict, "agreement-missing"),
             Self::ConsentOutdated => Meaning(409, Code::Conflict, "consent-outdated"),
             Self::BlockUnknown => Meaning(404, Code::NotFound, "block-unknown"),
+            Self::MovedElsewhere => Meaning(409, Code::Conflict, "tpp-moved-elsewhere"),
+            Self::TargetMoved => Meaning(409, Code::Conflict, "target-moved"),
+            Self::BlockedByList => Meaning(409, Code::Conflict, "blocked-by-list"),
             Self::EndpointUnknown => Meaning(404, Code::NotFound, "endpoint-unknown"),
             Self::EndpointNeeded => Meaning(409, Code::Conflict, "endpoint-needed"),
             Self::Configuration(_) => Meaning(422, Code::FormatError, "configuration-invalid"),
@@ -240,9 +252,8 @@ impl ApiFault {
                 "This PSU-ID belongs to another TPP; nothing changed. A PSU has a PSU-ID of its own for each TPP.".into()
             }
             Self::PsuUnknown => "This TPP has no such PSU.".into(),
-            Self::AgreementUnknown => {
-                "This PSU has no such agreement at this TPP; nothing was withdrawn. POST /psu/read counts the consents; what: consents withdraws them all.".into()
-            }
+            Self::CustomerUnknown => "No PSU-ID has the key of this customer, or none at this TPP; nothing changed.".into(),
+            Self::AgreementUnknown => "This PSU has no such agreement at this TPP; nothing was withdrawn. POST /psu/read counts the consents; what: consents, or customer without an agreement, withdraws them all.".into(),
             Self::AgreementMissing => {
                 "This PSU has consents of agreements only; nothing was withdrawn. Name one in psu_corporate_id, or withdraw all with what: consents.".into()
             }
@@ -250,6 +261,15 @@ impl ApiFault {
                 "A newer consent for other accounts is stored; nothing changed. To narrow or replace it, repeat the call with consent_at as POST /psu/read shows it, or with a later one.".into()
             }
             Self::BlockUnknown => "This TPP has no such block; nothing changed.".into(),
+            Self::MovedElsewhere => {
+                "This TPP has been moved to another identity; nothing changed. GET /tpp/moves names it; move it back first.".into()
+            }
+            Self::TargetMoved => {
+                "The identity in to has been moved to another one itself; nothing changed. GET /tpp/moves names it.".into()
+            }
+            Self::BlockedByList => {
+                "The bank's own list (block in registers.local) blocks the TPP in from, and not that in to; nothing changed. Add the new identity to the list first.".into()
+            }
             Self::EndpointUnknown => "There is no such endpoint; /readyz lists them. Nothing changed.".into(),
             Self::EndpointNeeded => "No other endpoint of the group is healthy and gets requests; nothing changed. Drain this one when another does.".into(),
             Self::Configuration(_) => "The configuration cannot be taken into use; the one before stays in use.".into(),
@@ -347,10 +367,14 @@ mod tests {
             ApiFault::OtherContext,
             ApiFault::BoundElsewhere,
             ApiFault::PsuUnknown,
+            ApiFault::CustomerUnknown,
             ApiFault::AgreementUnknown,
             ApiFault::AgreementMissing,
             ApiFault::ConsentOutdated,
             ApiFault::BlockUnknown,
+            ApiFault::MovedElsewhere,
+            ApiFault::TargetMoved,
+            ApiFault::BlockedByList,
             ApiFault::Unavailable,
         ]
     }

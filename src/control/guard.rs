@@ -32,18 +32,22 @@ const READINESS: &str = "/readyz";
 
 /// The calls that change or reveal something, which the audit has records of, and the role that each needs. A test names the others, and why
 /// they have none.
-const AUDITED: [(&str, ControlRole); 17] = [
+const AUDITED: [(&str, ControlRole); 21] = [
     ("/sca/read", ControlRole::Calls),
     ("/sca/complete", ControlRole::Calls),
     ("/sca/fail", ControlRole::Calls),
     ("/psu/read", ControlRole::Calls),
+    ("/psu/list", ControlRole::Calls),
     ("/psu/bind", ControlRole::Calls),
     ("/psu/withdraw", ControlRole::Calls),
     ("/psu/unbind", ControlRole::Calls),
+    ("/psu/forget", ControlRole::Calls),
     ("/reload", ControlRole::Calls),
     ("/tpp/block", ControlRole::Operate),
     ("/tpp/unblock", ControlRole::Operate),
     ("/tpp/blocks", ControlRole::Operate),
+    ("/tpp/move", ControlRole::Operate),
+    ("/tpp/moves", ControlRole::Operate),
     ("/endpoint/drain", ControlRole::Operate),
     ("/endpoint/restore", ControlRole::Operate),
     ("/config", ControlRole::Operate),

@@ -15,8 +15,9 @@ use crate::{
         headers::{CorporateId, PsuId},
         path::AccountIds,
     },
-    state::Known,
+    state::{CustomerKey, Known},
 };
+use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
 
 /// The most characters of an unknown member's name that a fault repeats.
@@ -80,6 +81,13 @@ impl Members {
         self.left.get(name).is_some_and(|value| !value.is_null())
     }
 
+    /// Reports a member that this form of the call does not have.
+    pub(super) fn exclude(&mut self, name: &str, text: &str) {
+        if self.take(name).is_some() {
+            self.fault(name, text);
+        }
+    }
+
     /// Reports a faulty member.
     pub(super) fn fault(&mut self, name: &str, text: impl Into<String>) {
         self.faults.push(MemberFault {
@@ -129,6 +137,14 @@ pub(super) const TPP: &str = "a TPP's identity, such as PSDNO-FSA-123456";
 pub(super) const MOMENT: &str = "a moment that is not in the future, such as 2027-01-31T12:00:00Z";
 /// The form of account ids, for faults.
 pub(super) const ACCOUNTS: &str = "a list of account ids, at least one, each of 1 to 128 characters of bank.account_ids; for all accounts leave it out";
+
+/// The form of the bank's own key for its customer, for faults.
+pub(super) const CUSTOMER: &str = "the bank's own key for its customer: text of 1 to 128 characters, without control characters, and without a space at either end";
+
+/// The bank's own key for its customer (CTL-1).
+pub(super) fn customer(value: &Value) -> Option<CustomerKey> {
+    CustomerKey::parse(value.as_str()?)
+}
 
 /// A PSU-ID (HDR-9), by the bank's word.
 pub(super) fn psu(value: &Value) -> Option<Known<PsuId>> {
@@ -189,9 +205,18 @@ pub(super) fn accounts(value: &Value, account_ids: &AccountIds) -> Option<Vec<St
 
 /// A time as answers contain it.
 pub(super) fn shown(moment: Timestamp) -> Option<String> {
+    Some(calendar(moment)?.to_string())
+}
+
+/// The day of a time, in UTC, as answers contain it.
+pub(super) fn shown_day(moment: Timestamp) -> Option<String> {
+    let day = TimeZone::UTC.to_datetime(calendar(moment)?).date();
+    Some(day.to_string())
+}
+
+fn calendar(moment: Timestamp) -> Option<jiff::Timestamp> {
     let seconds = i64::try_from(moment.unix()).ok()?;
-    let moment = jiff::Timestamp::from_second(seconds).ok()?;
-    Some(moment.to_string())
+    jiff::Timestamp::from_second(seconds).ok()
 }
 
 #[cfg(test)]
@@ -242,6 +267,7 @@ mod tests {
         assert_eq!(at("2027-01-15T08:00:00Z"), Some(1_800_000_000));
         assert_eq!(at("2027-01-15T09:00:00.9+01:00"), Some(1_800_000_000));
         assert_eq!(shown(NOW).unwrap(), "2027-01-15T08:00:00Z");
+        assert_eq!(shown_day(NOW).unwrap(), "2027-01-15");
         for bad in [
             "2027-01-15T08:00:01Z",
             "2027-01-15",

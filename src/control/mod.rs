@@ -15,10 +15,13 @@ mod members;
 // Records of calls in the audit.
 mod audited;
 
-// Calls: the end of an SCA, PSUs, the status of the gateway.
+// Calls: the end of an SCA, PSUs, the permissions of one customer, the status of the gateway.
+mod accesses;
 mod endpoint;
 mod live_sca;
+mod moves;
 mod operate;
+mod permissions;
 mod psu;
 mod sca;
 mod tpp;
@@ -142,12 +145,16 @@ fn routes(context: Arc<ControlContext>, stopping: StopSignal, running: RunningCa
         .route("/sca/complete", post(sca_complete))
         .route("/sca/fail", post(sca_fail))
         .route("/psu/read", post(psu_read))
+        .route("/psu/list", post(psu_list))
         .route("/psu/bind", post(psu_bind))
         .route("/psu/withdraw", post(psu_withdraw))
         .route("/psu/unbind", post(psu_unbind))
+        .route("/psu/forget", post(psu_forget))
         .route("/tpp/block", post(tpp_block))
         .route("/tpp/unblock", post(tpp_unblock))
         .route("/tpp/blocks", get(tpp_blocks))
+        .route("/tpp/move", post(tpp_move))
+        .route("/tpp/moves", get(tpp_moves))
         .route("/config", get(configuration))
         .route("/connections", get(connections))
         .route("/top", get(top))
@@ -198,11 +205,14 @@ calls! {
     sca_complete = sca::complete,
     sca_fail = sca::fail,
     psu_read = psu::read,
+    psu_list = accesses::list,
     psu_bind = psu::bind,
     psu_withdraw = psu::withdraw,
     psu_unbind = psu::unbind,
+    psu_forget = accesses::forget,
     tpp_block = tpp::block,
     tpp_unblock = tpp::unblock,
+    tpp_move = moves::change,
     endpoint_drain = endpoint::drain,
     endpoint_restore = endpoint::restore,
     log_level = operate::log,
@@ -228,6 +238,7 @@ macro_rules! reads {
 
 reads! {
     tpp_blocks = tpp::list,
+    tpp_moves = moves::list,
     configuration = operate::configuration,
     connections = operate::connections,
     top = operate::top,

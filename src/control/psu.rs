@@ -1,7 +1,7 @@
 //! Calls on PSUs: read, bind, withdraw a consent or a session, unbind (SCA-13, SCA-19, SCA-21).
 
 use super::{
-    audited,
+    accesses, audited,
     context::Call,
     fault::ApiFault,
     members::{self, Members},
@@ -15,8 +15,8 @@ use crate::{
         path::AccountIds,
     },
     state::{
-        self, Accounts, Bind, Bound, Changes, ConsentAccounts, Ended, Known, PsuRef, StateStore,
-        Unavailable, Withdraw, Withdrawn,
+        self, Accounts, Bind, Bound, Changes, ConsentAccounts, CustomerKey, Ended, Known, PsuRef,
+        StateStore, Unavailable, Withdraw, Withdrawn,
     },
     telemetry::BindingSource,
 };
@@ -31,6 +31,8 @@ pub(super) struct PsuRecord {
     last_sca: Timestamp,
     /// The time of the consent, and its accounts.
     consent: Option<(Timestamp, ConsentAccounts)>,
+    /// The bank's own key for its customer (CTL-1).
+    customer: Option<CustomerKey>,
 }
 
 impl PsuRecord {
@@ -51,6 +53,7 @@ impl PsuRecord {
         if accounts.is_some() && !has_consent {
             members.fault("accounts", "accounts require consent_at");
         }
+        let customer = members.optional("customer", members::CUSTOMER, members::customer);
         members.finish()?;
         let (Some((tpp, psu)), Some(last_sca)) = (who, last_sca) else {
             return Err(ApiFault::NotJson("The body has faulty members."));
@@ -64,6 +67,7 @@ impl PsuRecord {
                 let all = ConsentAccounts::All;
                 (given, accounts.map_or(all, ConsentAccounts::Named))
             }),
+            customer,
         })
     }
 
@@ -112,6 +116,7 @@ impl PsuRecord {
             imported,
             last_sca: self.last_sca,
             consent: consent.map(|(given, accounts)| (*given, accounts)),
+            customer: self.customer.as_ref(),
         }
     }
 }
@@ -150,10 +155,13 @@ pub(super) async fn bind(call: Call<'_>, members: &mut Members) -> Result<Value,
     let account_ids = call.in_use.snapshot.policy.account_ids;
     let known = PsuRecord::read(members, call.context.clock.now(), &account_ids)?;
     let bound = known.bind(&call.context.store, false).await?;
-    let given = known.consent.is_some();
+    let of_new = || Changes {
+        customer: known.customer.is_some(),
+        ..Changes::of_new(known.consent.is_some())
+    };
     let (word, changed) = match bound {
-        Bound::New => ("new", names(Changes::of_new(given))),
-        Bound::TakenOver => ("taken-over", names(Changes::of_new(given))),
+        Bound::New => ("new", names(of_new())),
+        Bound::TakenOver => ("taken-over", names(of_new())),
         Bound::Changed(changes) => ("changed", names(changes)),
         Bound::Unchanged => ("unchanged", Vec::new()),
         Bound::ConsentOutdated => return Err(ApiFault::ConsentOutdated),
@@ -178,19 +186,28 @@ fn names(changes: Changes) -> Vec<&'static str> {
         context,
         last_sca,
         consent,
+        customer,
     } = changes;
     let named = [
         ("binding", binding),
         ("context", context),
         ("last_sca", last_sca),
         ("consent", consent.is_some()),
+        ("customer", customer),
     ];
     let named = named.into_iter().filter(|(_, changed)| *changed);
     named.map(|(name, _)| name).collect()
 }
 
-/// `POST /psu/withdraw`: withdraws a consent or a session (SCA-13). What is said to be withdrawn was.
+/// `POST /psu/withdraw`: withdraws a consent or a session (SCA-13), or by the key of a customer (CTL-1). What is said to be withdrawn was.
 pub(super) async fn withdraw(call: Call<'_>, members: &mut Members) -> Result<Value, ApiFault> {
+    if members.has("customer") {
+        return accesses::withdraw(call, members).await;
+    }
+    for name in ["customer", "accounts_left"] {
+        let text = "accounts that remain need customer, which stands in place of psu_id and what";
+        members.exclude(name, text);
+    }
     let named = from_whom(members);
     let what = members.required("what", "consent, consents or session", |value| {
         let what = value.as_str()?;

@@ -19,8 +19,8 @@ use crate::{
     },
     sca::{self, Failure, Opened, Pending},
     state::{
-        Claimed, Completion, ConsentAccounts, Finish, Finished, Known, PsuRef, ReportHash,
-        StateStore, TokenHash,
+        Claimed, Completion, ConsentAccounts, CustomerKey, Finish, Finished, Keys, Known, PsuRef,
+        ReportHash, StateStore, TokenHash,
     },
     telemetry::{BindingSource, ScaEvent},
 };
@@ -38,6 +38,14 @@ struct Completed {
     corporate: Option<Known<CorporateId>>,
     /// As [`Completion`] has it.
     consent: Option<ConsentAccounts>,
+    customer: Option<NamedCustomer>,
+}
+
+/// The bank's own key for its customer (CTL-1).
+struct NamedCustomer {
+    key: CustomerKey,
+    /// The text, for the hash of the report.
+    text: String,
 }
 
 /// `POST /sca/read`: the operation, the TPP and the expiry of a pending SCA.
@@ -82,7 +90,7 @@ pub(super) async fn complete(call: Call<'_>, members: &mut Members) -> Result<Va
     let live = open_live(call, request, psu).await?;
     let opened = &live.opened;
     let pending = &opened.pending;
-    let Some((psu, corporate, consent, accounts)) = read else {
+    let Some((psu, corporate, consent, accounts, customer)) = read else {
         return Err(ApiFault::NotJson("The body has faulty members."));
     };
     let consent = judge_consent(members, pending, consent, accounts)?;
@@ -90,6 +98,7 @@ pub(super) async fn complete(call: Call<'_>, members: &mut Members) -> Result<Va
         psu,
         corporate,
         consent,
+        customer,
     };
     let store = call.context.store.as_ref();
     if pending.psu.is_some_and(|named| named != psu) {
@@ -176,6 +185,7 @@ type CompletionMembers = (
     Option<Known<CorporateId>>,
     Option<bool>,
     Option<Vec<String>>,
+    Option<NamedCustomer>,
 );
 
 /// Reads the members of a completion, as far as they can be validated without the token.
@@ -207,7 +217,8 @@ fn completion_members(
             "accounts require a consent, and consent is false",
         );
     }
-    Some((psu?, corporate, consent, accounts))
+    let customer = members.optional("customer", members::CUSTOMER, customer);
+    Some((psu?, corporate, consent, accounts, customer))
 }
 
 /// Reads the consent and its accounts, with the defaults of SCA-18.
@@ -240,7 +251,7 @@ async fn keep(
     let finish = Finish {
         token: TokenHash::from_bytes(opened.id),
         expires: opened.expires,
-        said: hash(store, completed),
+        said: hash(store.keys(), completed),
         completion: Some(Completion {
             who: PsuRef {
                 tpp: &pending.tpp,
@@ -249,6 +260,7 @@ async fn keep(
             corporate: completed.corporate,
             session: pending.session.clone(),
             consent: completed.consent.as_ref(),
+            customer: completed.customer.as_ref().map(|named| &named.key),
         }),
         now: call.context.clock.now(),
     };
@@ -268,8 +280,9 @@ async fn keep(
     }
 }
 
-/// The hash of a completion: its members, with the defaults of missing ones.
-fn hash(store: &StateStore, completed: &Completed) -> ReportHash {
+/// The hash of a completion: its members, with the defaults of missing ones. A report without a customer has the hash that versions before
+/// CTL-1 gave it. With one, the hash of the other members is a part: no account id can be taken for the key.
+fn hash(keys: &Keys, completed: &Completed) -> ReportHash {
     let psu = completed.psu.get().to_be_bytes();
     let corporate = completed.corporate.map(|id| id.get().to_be_bytes());
     let (consent, accounts): (&[u8], &[String]) = match &completed.consent {
@@ -283,7 +296,12 @@ fn hash(store: &StateStore, completed: &Completed) -> ReportHash {
         consent,
     ];
     parts.extend(accounts.iter().map(String::as_bytes));
-    store.keys().completed(&parts)
+    let report = keys.completed(&parts);
+    let Some(customer) = &completed.customer else {
+        return report;
+    };
+    let parts: [&[u8]; 3] = [b"customer", report.as_bytes(), customer.text.as_bytes()];
+    keys.completed(&parts)
 }
 
 /// SCA-12: a completion for a PSU other than the token's fails the SCA.
@@ -308,6 +326,13 @@ async fn fail_for_other_psu(
     Ok(ApiFault::OtherPsu { redirect_uri })
 }
 
+fn customer(value: &Value) -> Option<NamedCustomer> {
+    Some(NamedCustomer {
+        key: members::customer(value)?,
+        text: value.as_str()?.to_owned(),
+    })
+}
+
 fn context(value: &Value) -> Option<PsuContext> {
     PsuContext::parse(value.as_str()?.as_bytes())
 }
@@ -315,4 +340,38 @@ fn context(value: &Value) -> Option<PsuContext> {
 fn code(value: &Value) -> Option<Code> {
     let text = value.as_str()?;
     Code::ALL.iter().copied().find(|code| code.as_str() == text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn completed(accounts: &[&str], customer: Option<&str>) -> Completed {
+        let accounts = accounts.iter().map(|id| (*id).to_owned()).collect();
+        Completed {
+            psu: Known::by_bank(PsuId::from_bits(7)),
+            corporate: None,
+            consent: Some(ConsentAccounts::Named(accounts)),
+            customer: customer.and_then(|key| super::customer(&json!(key))),
+        }
+    }
+
+    /// A report that is repeated after an upgrade is the same one, and the customer is part of a report that names one.
+    #[test]
+    fn a_report_without_a_customer_has_the_hash_of_versions_before() {
+        let keys = Keys::new(&[7; 32]);
+        let of = |accounts: &[&str], customer| hash(&keys, &completed(accounts, customer));
+        let psu = 7_u128.to_be_bytes();
+        let before = keys.completed(&[&psu, b"", b"named", b"a"]);
+        assert_eq!(of(&["a"], None), before);
+        let of_customer = of(&["a"], Some("c"));
+        for other in [
+            before,
+            of(&["a"], Some("d")),
+            of(&["a", "c"], None),
+            of(&["a", "customer", "c"], None),
+        ] {
+            assert_ne!(of_customer, other);
+        }
+    }
 }

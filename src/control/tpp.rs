@@ -66,8 +66,10 @@ pub(super) async fn unblock(call: Call<'_>, members: &mut Members) -> Result<Val
     }
     note(call, AuditKind::TppUnblocked, &target, None).await?;
     let now = call.context.clock.now();
+    let formers = store.formers_of(&target.tpp).await?;
+    let is_own = |tpp: &ForbiddenTpp| *tpp == target.tpp || formers.contains(tpp);
     let left = store.list_blocks().await?.into_iter();
-    let mut left = left.filter(|block| block.tpp == target.tpp && block.holds(now));
+    let mut left = left.filter(|block| is_own(&block.tpp) && block.holds(now));
     let current = call.context.current.load();
     let registers = current.snapshot.registers.as_ref();
     Ok(json!({

@@ -348,6 +348,7 @@ impl Forwarder {
         }
         let status = head.status.as_u16();
         let left = settle::answered(admitted, &self.store, status, &self.telemetry).await;
+        settle::note_use(admitted, head.status, exchange.now(), &self.store);
         if admitted.learns().is_some() {
             let (now, store, telemetry) = (exchange.now(), &self.store, &self.telemetry);
             let learning = settle::learn(

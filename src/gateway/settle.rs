@@ -1,13 +1,13 @@
 //! Updates the state after the core has answered or failed: releases calls of the quota (QUO-5), learns PSUs and agreements (SCA-19,
-//! SCA-22).
+//! SCA-22), notes the day of use (CTL-1).
 //!
-//! The update is made before the answer is sent, so the caller can rely on it. If the store is unavailable, the call may
-//! stay counted and the PSU unknown.
+//! The update is made before the answer is sent, so the caller can rely on it; only the day of use is written later. If the store is
+//! unavailable, the call may stay counted and the PSU unknown.
 
 use super::{failure, upstream::SendFailure};
 use crate::{
     admission::{
-        Admitted, Claim, ConfirmedContext, CoreWords, ObservedFault, Snapshot, Unconfirmed,
+        Admitted, Claim, ConfirmedContext, CoreWords, Grant, ObservedFault, Snapshot, Unconfirmed,
     },
     audit::AuditKind,
     clock::Timestamp,
@@ -18,6 +18,7 @@ use crate::{
 use http::{HeaderMap, HeaderName, StatusCode, response::Parts};
 use jiff::fmt::temporal::DateTimeParser;
 use percent_encoding::percent_decode_str;
+use std::sync::Arc;
 
 /// The time of the last SCA of a PSU that the core confirms (SCA-19).
 const SCA_AT: HeaderName = HeaderName::from_static("gateway-sca-at");
@@ -156,6 +157,29 @@ pub(super) async fn learn(
         }
     }
     admitted.judge_unlearned(snapshot, store, now).await
+}
+
+/// Notes the day on which a TPP used the context of a known PSU (CTL-1): the core executed the request, and the grant knows of no use on this
+/// day. The answer does not wait for the state. Where the day cannot be written, the next use writes it.
+pub(super) fn note_use(
+    admitted: &Admitted,
+    status: StatusCode,
+    now: Timestamp,
+    store: &Arc<StateStore>,
+) {
+    // A sender that is only observed has used nothing.
+    let is_use = status.is_success() && admitted.tpp().is_some();
+    let grant = admitted.grant().filter(|_| is_use);
+    let first = grant.filter(|grant| grant.first_use_of_day(now));
+    let Some((psu, corporate)) = first.and_then(Grant::known_context) else {
+        return;
+    };
+    let store = Arc::clone(store);
+    tokio::spawn(async move {
+        if let Err(fault) = store.note_use(psu, corporate, now).await {
+            tracing::debug!(%fault, "a day of use is not written");
+        }
+    });
 }
 
 /// The value of a header that occurs exactly once; a repeated header is ignored.

@@ -3,9 +3,9 @@
 #[cfg(feature = "sandbox")]
 use super::volatile::Volatile;
 use super::{
-    Block, BlockHash, Counters, Dated, EngineSettings, Keys, OpenFault, PsuHash, StateSettings,
-    Unavailable, change::Change, engine::Engine, postgres::Postgres, process::Process,
-    rows::BoundPsu, rules::Table, sqlite::Sqlite, sweep::Step,
+    Counters, CustomerHash, Dated, EngineSettings, Keys, OpenFault, PsuHash, StateSettings,
+    Unavailable, blocks::Standing, change::Change, engine::Engine, postgres::Postgres,
+    process::Process, rows::BoundPsu, rules::Table, sqlite::Sqlite, sweep::Step,
 };
 use portvakt_base::clock::Timestamp;
 use std::sync::Arc;
@@ -72,8 +72,17 @@ impl Engine for AnyEngine {
         each!(self, engine => engine.psu(psu).await)
     }
 
-    async fn blocks(&self) -> Result<Dated<Vec<(BlockHash, Block)>>, Unavailable> {
-        each!(self, engine => engine.blocks().await)
+    async fn psus_of(
+        &self,
+        customer: CustomerHash,
+        after: Option<PsuHash>,
+        most: u32,
+    ) -> Result<Vec<(PsuHash, BoundPsu)>, Unavailable> {
+        each!(self, engine => engine.psus_of(customer, after, most).await)
+    }
+
+    async fn standing(&self) -> Result<Dated<Standing>, Unavailable> {
+        each!(self, engine => engine.standing().await)
     }
 
     async fn commit<C: Change>(&self, change: C) -> Result<C::Outcome, Unavailable> {

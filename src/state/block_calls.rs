@@ -1,11 +1,9 @@
 //! The store's functions for blocks of TPPs (CTL-2).
 
 use super::{
-    Block, BlockScope, Blocked, Blocks, Lifted, StateStore, Unavailable,
-    engine::Engine,
-    rules::{LiftedBlock, NewBlock},
+    Block, Blocked, Blocks, StateStore, Unavailable, blocks::Standing, engine::Engine,
+    rules::NewBlock,
 };
-use portvakt_interface::ForbiddenTpp;
 use std::sync::Arc;
 
 /// The most times that the engine is asked for one answer: it may be too old already where the engine is slow.
@@ -27,10 +25,12 @@ impl StateStore {
             if let Some(blocks) = self.process.current_blocks() {
                 return Ok(blocks);
             }
-            let blocks = self.engine.blocks().await?;
-            if blocks.as_of.is_fresh() {
-                let blocks = blocks.fact.into_iter().map(|(_, block)| block);
-                return Ok(Arc::new(Blocks::new(blocks)));
+            let standing = self.engine.standing().await?;
+            if standing.as_of.is_fresh() {
+                let Standing { blocks, moves } = &standing.fact;
+                let blocks = blocks.iter().map(|(_, block)| block);
+                let moves = moves.iter().map(|(_, moved)| moved);
+                return Ok(Arc::new(Blocks::new(blocks, moves)));
             }
         }
         Err(Unavailable("the state answers too slowly".into()))
@@ -41,8 +41,8 @@ impl StateStore {
     /// # Errors
     /// The store is unavailable.
     pub async fn list_blocks(&self) -> Result<Vec<Block>, Unavailable> {
-        let blocks = self.engine.blocks().await?;
-        Ok(blocks.fact.into_iter().map(|(_, block)| block).collect())
+        let blocks = self.engine.standing().await?.fact.blocks.into_iter();
+        Ok(blocks.map(|(_, block)| block).collect())
     }
 
     /// Blocks a TPP (CTL-2). When this function returns, the block applies in this process.
@@ -51,18 +51,5 @@ impl StateStore {
     /// The store is unavailable: nothing changed.
     pub async fn block(&self, block: Block) -> Result<Blocked, Unavailable> {
         self.engine.commit(NewBlock::new(&self.keys, block)).await
-    }
-
-    /// Takes a block of a TPP back (CTL-2), in whatever spelling its identity is written.
-    ///
-    /// # Errors
-    /// The store is unavailable: nothing changed.
-    pub async fn unblock(
-        &self,
-        tpp: &ForbiddenTpp,
-        scope: BlockScope,
-    ) -> Result<Lifted, Unavailable> {
-        let lifted = LiftedBlock::new(&self.keys, tpp, scope);
-        self.engine.commit(lifted).await
     }
 }

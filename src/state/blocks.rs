@@ -3,7 +3,7 @@
 //! Invariants: a block of a TPP applies to every spelling of its identity, because what forbids forgives ([`ForbiddenTpp`]); a block that this process made is in memory before it is answered, and one of another process as soon as a change of a PSU is.
 //! Deliberately not here: the bank's own list in a file, which stands beside these blocks, and the answers to callers (admission).
 
-use super::{BlockHash, PsuHash, lock::lock};
+use super::{BlockHash, Hash, Move, MoveHash, PsuHash, hash::HashKind, lock::lock, moves::Moves};
 use arc_swap::ArcSwap;
 use portvakt_base::clock::Timestamp;
 use portvakt_interface::{Forbidden, ForbiddenTpp, TppId};
@@ -99,30 +99,55 @@ impl BlockScope {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SoughtPsu(pub(super) PsuHash);
 
-/// The blocks of a moment, by TPP.
+/// The bank's words about TPPs as an engine stores them.
 #[derive(Debug, Default)]
-pub struct Blocks(Forbidden<Vec<Block>>);
+pub(super) struct Standing {
+    pub(super) blocks: Vec<(BlockHash, Block)>,
+    pub(super) moves: Vec<(MoveHash, Move)>,
+}
+
+/// The blocks of a moment, by TPP, and the TPPs that have another identity now (CTL-4).
+#[derive(Debug, Default)]
+pub struct Blocks {
+    by_tpp: Forbidden<Vec<Block>>,
+    moves: Moves,
+}
 
 impl Blocks {
-    pub(super) fn new(blocks: impl Iterator<Item = Block>) -> Self {
+    pub(super) fn new<'a>(
+        blocks: impl Iterator<Item = &'a Block>,
+        moves: impl Iterator<Item = &'a Move>,
+    ) -> Self {
+        let moves = Moves::new(moves);
         let mut by_tpp: Forbidden<Vec<Block>> = Forbidden::default();
+        let mut add = |tpp: &ForbiddenTpp, block: &Block| match by_tpp.get_mut(tpp) {
+            Some(others) => others.push(block.clone()),
+            None => {
+                by_tpp.insert(tpp.clone(), vec![block.clone()]);
+            }
+        };
         for block in blocks {
-            match by_tpp.get_mut(&block.tpp) {
-                Some(others) => others.push(block),
-                None => {
-                    by_tpp.insert(block.tpp.clone(), vec![block]);
-                }
+            add(&block.tpp, block);
+            // A block of a former identity is one of the TPP.
+            for owner in moves.owners_of(&block.tpp) {
+                add(&owner, block);
             }
         }
-        Self(by_tpp)
+        Self { by_tpp, moves }
     }
 
-    /// Whether there is none.
+    /// Whether no TPP is blocked or has another identity.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.by_tpp.is_empty() && self.moves.is_empty()
     }
 
-    /// Whether a block refuses a request of this TPP now. `psus` are the PSUs that the request concerns, hashed only if a block is of one.
+    /// The TPPs that have another identity now.
+    pub(super) const fn moves(&self) -> &Moves {
+        &self.moves
+    }
+
+    /// Whether a block refuses a request of this TPP now, or it has another identity. `psus` are the PSUs that the request concerns, hashed
+    /// only if a block is of one.
     pub fn refuses(
         &self,
         tpp: &TppId,
@@ -130,7 +155,10 @@ impl Blocks {
         psus: impl Fn() -> Vec<SoughtPsu>,
         now: Timestamp,
     ) -> bool {
-        let blocks = self.0.get(tpp).map_or(&[][..], Vec::as_slice);
+        if self.moves.is_former(tpp) {
+            return true;
+        }
+        let blocks = self.by_tpp.get(tpp).map_or(&[][..], Vec::as_slice);
         blocks.iter().any(|block| {
             block.holds(now)
                 && match block.scope {
@@ -153,7 +181,8 @@ pub(super) struct LiveBlocks {
 #[derive(Default)]
 struct Known {
     generation: u64,
-    rows: BTreeMap<BlockHash, Block>,
+    blocks: BTreeMap<BlockHash, Block>,
+    moves: BTreeMap<MoveHash, Move>,
 }
 
 /// The generation at the start of a reading: see [`LiveBlocks::reading`].
@@ -171,43 +200,55 @@ impl LiveBlocks {
     }
 
     /// Takes the rows that were read. False, and nothing changed, if this process changed a row since: they must be read again.
-    pub(super) fn replace(&self, read: Reading, rows: Vec<(BlockHash, Block)>) -> bool {
+    pub(super) fn replace(&self, read: Reading, rows: Standing) -> bool {
         let mut known = lock(&self.known);
         if known.generation != read.0 {
             return false;
         }
-        known.rows = rows.into_iter().collect();
+        known.blocks = rows.blocks.into_iter().collect();
+        known.moves = rows.moves.into_iter().collect();
         self.show(&known);
         true
     }
 
     /// Applies rows that this process has committed; `None` stands for a removed one.
-    pub(super) fn apply<'a>(&self, changed: impl Iterator<Item = (BlockHash, Option<&'a Block>)>) {
-        let mut changed = changed.peekable();
-        if changed.peek().is_none() {
+    pub(super) fn apply<'a>(
+        &self,
+        blocks: impl Iterator<Item = (BlockHash, Option<&'a Block>)>,
+        moves: impl Iterator<Item = (MoveHash, Option<&'a Move>)>,
+    ) {
+        let (mut blocks, mut moves) = (blocks.peekable(), moves.peekable());
+        if blocks.peek().is_none() && moves.peek().is_none() {
             return;
         }
         let mut known = lock(&self.known);
         known.generation = known.generation.wrapping_add(1);
-        for (key, row) in changed {
-            match row {
-                Some(block) => known.rows.insert(key, block.clone()),
-                None => known.rows.remove(&key),
-            };
-        }
+        apply(&mut known.blocks, blocks);
+        apply(&mut known.moves, moves);
         self.show(&known);
     }
 
     fn show(&self, known: &Known) {
-        let blocks = Blocks::new(known.rows.values().cloned());
+        let blocks = Blocks::new(known.blocks.values(), known.moves.values());
         self.current.store(Arc::new(blocks));
+    }
+}
+
+fn apply<'a, K: HashKind, R: Clone + 'a>(
+    known: &mut BTreeMap<Hash<K>, R>,
+    changed: impl Iterator<Item = (Hash<K>, Option<&'a R>)>,
+) {
+    for (key, row) in changed {
+        match row {
+            Some(row) => known.insert(key, row.clone()),
+            None => known.remove(&key),
+        };
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Hash;
 
     const NOW: Timestamp = Timestamp::from_unix(1_800_000_000);
 
@@ -235,7 +276,7 @@ mod tests {
             ),
             block("PSDNO-FSA-5", BlockScope::All, Some(NOW)),
         ];
-        let blocks = Blocks::new(rows.into_iter());
+        let blocks = Blocks::new(rows.iter(), std::iter::empty());
         let refuses = |tpp: &str, is_payment, psu: Option<PsuHash>| {
             let tpp = TppId::parse(tpp).unwrap();
             blocks.refuses(
@@ -257,6 +298,29 @@ mod tests {
         assert!(!refuses("PSDNO-FSA-5", false, None));
     }
 
+    /// CTL-4: a TPP that has another identity is refused, in exactly this spelling, and its blocks are those of the other.
+    #[test]
+    fn a_block_follows_a_tpp_to_its_new_identity() {
+        let tpp = |name| TppId::parse(name).unwrap();
+        let moves = [
+            ("PSDNO-FSA-1", "PSDNO-FSA-2"),
+            ("PSDNO-FSA-12-34", "PSDNO-FSA-1234"),
+        ];
+        let moves = moves.map(|(from, to)| Move {
+            from: tpp(from),
+            to: tpp(to),
+            since: NOW,
+        });
+        let rows = [block("PSDNO-FSA-1", BlockScope::Payments, None)];
+        let blocks = Blocks::new(rows.iter(), moves.iter());
+        let refuses = |name, is_payment| blocks.refuses(&tpp(name), is_payment, Vec::new, NOW);
+        assert!(refuses("PSDNO-FSA-1", false));
+        assert!(refuses("PSDNO-FSA-2", true) && !refuses("PSDNO-FSA-2", false));
+        assert!(refuses("PSDNO-FSA-12-34", false));
+        assert!(!refuses("PSDNO-FSA-1234", true) && !refuses("PSDNO-FSA-3", true));
+        assert!(!blocks.is_empty());
+    }
+
     /// What was read before a change of this process does not undo it.
     #[test]
     fn an_old_reading_is_not_taken() {
@@ -264,10 +328,10 @@ mod tests {
         let key: BlockHash = Hash::from_bytes([1; 16]);
         let reading = live.reading();
         let row = block("PSDNO-FSA-1", BlockScope::All, None);
-        live.apply(std::iter::once((key, Some(&row))));
-        assert!(!live.replace(reading, Vec::new()));
+        live.apply(std::iter::once((key, Some(&row))), std::iter::empty());
+        assert!(!live.replace(reading, Standing::default()));
         assert!(!live.current().is_empty());
-        assert!(live.replace(live.reading(), Vec::new()));
+        assert!(live.replace(live.reading(), Standing::default()));
         assert!(live.current().is_empty());
     }
 }

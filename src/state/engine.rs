@@ -4,8 +4,8 @@
 //! engine; the conformance suite (`tests/it/state/conformance.rs`) specifies all duties of one.
 
 use super::{
-    Block, BlockHash, Counters, Dated, PsuHash, Unavailable, change::Change, rows::BoundPsu,
-    rules::Table, sweep::Step,
+    Counters, CustomerHash, Dated, PsuHash, Unavailable, blocks::Standing, change::Change,
+    rows::BoundPsu, rules::Table, sweep::Step,
 };
 use portvakt_base::clock::Timestamp;
 
@@ -26,16 +26,25 @@ pub(super) trait Engine: Send + Sync {
         psu: PsuHash,
     ) -> impl Future<Output = Result<Dated<Option<BoundPsu>>, Unavailable>> + Send;
 
-    /// Every block of a TPP (CTL-2), as it is stored; as of the moment, as for a PSU.
+    /// Stored PSUs of a customer of the bank (CTL-1), in the order of their hashes, after one of them. The cache is neither asked nor changed.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    fn psus_of(
+        &self,
+        customer: CustomerHash,
+        after: Option<PsuHash>,
+        most: u32,
+    ) -> impl Future<Output = Result<Vec<(PsuHash, BoundPsu)>, Unavailable>> + Send;
+
+    /// Every block and every move of a TPP (CTL-2, CTL-4), as they are stored; as of the moment, as for a PSU.
     ///
     /// The engine also keeps [`Process::blocks`](super::process::Process::blocks) current: it loads them when it is opened, applies those
     /// that it commits before it answers, and loads them again when another process changed one.
     ///
     /// # Errors
-    /// The blocks cannot be read.
-    fn blocks(
-        &self,
-    ) -> impl Future<Output = Result<Dated<Vec<(BlockHash, Block)>>, Unavailable>> + Send;
+    /// They cannot be read.
+    fn standing(&self) -> impl Future<Output = Result<Dated<Standing>, Unavailable>> + Send;
 
     /// Decides a change in one transaction with other queued changes, and answers when the change is durable.
     ///

@@ -35,6 +35,8 @@ kinds! {
     PsuHash = Hash<OfPsu>;
     /// Of a PSU-Corporate-ID.
     CorporateHash = Hash<OfCorporate>;
+    /// Of the bank's own key for its customer (CTL-1).
+    CustomerHash = Hash<OfCustomer>;
     /// Of a TPP-Session-ID of a TPP.
     SessionHash = Hash<OfSession>;
     /// Of an account's id.
@@ -49,6 +51,8 @@ kinds! {
     TokenHash = Hash<OfToken>;
     /// Of a TPP and the scope of its block (CTL-2).
     BlockHash = Hash<OfBlock>;
+    /// Of a TPP that has another identity now (CTL-4).
+    MoveHash = Hash<OfMove>;
     /// Of all reported facts about the end of an SCA (SCA-12).
     ReportHash = Hash<OfReport>;
 }

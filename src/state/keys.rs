@@ -5,8 +5,8 @@
 //! identity numbers or all known UUIDs. Invariant: the key is never shown.
 
 use super::{
-    AccountHash, BlockHash, BlockScope, CorporateHash, Hash, Known, ListHash, Named, PsuHash,
-    QuotaHash, ReportHash, RequestHash, SessionHash, SoughtPsu,
+    AccountHash, BlockHash, BlockScope, CorporateHash, CustomerHash, CustomerKey, Hash, Known,
+    ListHash, MoveHash, Named, PsuHash, QuotaHash, ReportHash, RequestHash, SessionHash, SoughtPsu,
 };
 use aws_lc_rs::hmac;
 use portvakt_interface::{
@@ -32,6 +32,11 @@ impl Keys {
     /// The hash of a corporate agreement by its PSU-Corporate-ID.
     pub fn corporate(&self, corporate: Known<CorporateId>) -> CorporateHash {
         self.hash(b"corporate", &[&corporate.get().to_be_bytes()])
+    }
+
+    /// The hash of the bank's own key for its customer (CTL-1).
+    pub(super) fn customer(&self, customer: &CustomerKey) -> CustomerHash {
+        self.hash(b"customer", &[customer.as_bytes()])
     }
 
     /// The hash of a TPP-Session-ID of a TPP.
@@ -91,6 +96,11 @@ impl Keys {
         let psu = psu.as_ref().map_or(&[][..], |psu| psu.as_bytes());
         let (tpp, scope) = (tpp.as_str().as_bytes(), scope.name().as_bytes());
         self.hash(b"block", &[tpp, scope, psu])
+    }
+
+    /// The key of a move (CTL-4): exactly this TPP.
+    pub(super) fn moved(&self, from: &TppId) -> MoveHash {
+        self.hash(b"moved", &[from.as_bytes()])
     }
 
     /// The hash of the report of a completed SCA (SCA-12), by its parts.
@@ -163,6 +173,7 @@ mod tests {
             *keys.session(&other, &session("1a")).as_bytes(),
             *keys.request(&tpp, &request).as_bytes(),
             *keys.account("a").as_bytes(),
+            *keys.customer(&CustomerKey::parse("a").unwrap()).as_bytes(),
             quota(None, &["a"]),
             quota(Some(firm), &["a"]),
             quota(None, &["a", ""]),
@@ -179,6 +190,8 @@ mod tests {
             *keys
                 .block(&blocked, BlockScope::Psu(keys.psu(two)))
                 .as_bytes(),
+            *keys.moved(&tpp).as_bytes(),
+            *keys.moved(&other).as_bytes(),
             *keys.completed(&[b"a"]).as_bytes(),
             *keys.failed(&[b"a"]).as_bytes(),
             *Keys::new(&[8; 32]).psu(one).as_bytes(),

@@ -2,23 +2,26 @@
 //!
 //! Invariant: an id becomes known by a row of the state only.
 
-use super::{Claimed, Context, Keys, Known, Psu};
-use portvakt_interface::headers::{CorporateId, PsuId};
+use super::{Claimed, Context, Keys, Known, Psu, rows::BoundPsu};
+use portvakt_interface::{
+    TppId,
+    headers::{CorporateId, PsuId},
+};
 use std::sync::Arc;
 
 /// A PSU-ID that is bound to the TPP that names it, with the stored facts.
 #[derive(Clone, Debug)]
 pub struct KnownPsu {
     id: Known<PsuId>,
-    facts: Arc<Psu>,
+    bound: BoundPsu,
 }
 
 impl KnownPsu {
-    /// The PSU that a TPP names, where `facts` are of the row that was sought by this PSU-ID, and the row is bound to the TPP.
-    pub(super) const fn found(psu: Claimed<PsuId>, facts: Arc<Psu>) -> Self {
+    /// The PSU that a TPP names, where `bound` is the row that was sought by this PSU-ID, and belongs to the TPP.
+    pub(super) const fn found(psu: Claimed<PsuId>, bound: BoundPsu) -> Self {
         Self {
             id: psu.to_seek(),
-            facts,
+            bound,
         }
     }
 
@@ -29,7 +32,13 @@ impl KnownPsu {
 
     /// The stored facts.
     pub fn facts(&self) -> &Psu {
-        &self.facts
+        &self.bound.psu
+    }
+
+    /// The identity under which the TPP's calls of a quota for this PSU are counted (QUO-15): its own, or the former one under which the PSU
+    /// was bound (CTL-4).
+    pub const fn counted_as(&self) -> &TppId {
+        &self.bound.tpp
     }
 
     /// An agreement that the request names, if the PSU has it (SCA-17), with its context.
@@ -39,13 +48,14 @@ impl KnownPsu {
         agreement: Claimed<CorporateId>,
     ) -> Option<(Known<CorporateId>, &Context)> {
         let sought = agreement.to_seek();
-        let context = self.facts.context(Some(keys.corporate(sought)))?;
+        let context = self.facts().context(Some(keys.corporate(sought)))?;
         Some((sought, context))
     }
 
-    /// A PSU with these facts, for tests of their judgement.
+    /// A PSU of this TPP with these facts, for tests of their judgement.
     #[cfg(feature = "sandbox")]
-    pub fn with_facts(id: PsuId, facts: Psu) -> Self {
-        Self::found(Claimed::by_tpp(id), Arc::new(facts))
+    pub fn with_facts(id: PsuId, tpp: TppId, facts: Psu) -> Self {
+        let psu = Arc::new(facts);
+        Self::found(Claimed::by_tpp(id), BoundPsu { tpp, psu })
     }
 }

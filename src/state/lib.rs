@@ -34,10 +34,14 @@
 mod block_calls;
 mod calls_left;
 mod counters;
+mod customer;
+mod customer_calls;
 mod hash;
 mod keys;
 mod known_psu;
 mod lookups;
+mod move_calls;
+mod moves;
 mod psu;
 mod settings;
 mod verbs;
@@ -73,23 +77,26 @@ pub use blocks::{Block, BlockScope, Blocked, Blocks, Lifted, SoughtPsu};
 pub use calls_left::CallsLeft;
 pub use clock::AcceptedClock;
 pub use counters::{Counters, Rows};
+pub use customer::CustomerKey;
 pub use freshness::{AsOf, Dated};
 pub use hash::{
-    AccountHash, BlockHash, CorporateHash, Hash, ListHash, PsuHash, QuotaHash, ReportHash,
-    RequestHash, SessionHash, TokenHash,
+    AccountHash, BlockHash, CorporateHash, CustomerHash, Hash, ListHash, MoveHash, PsuHash,
+    QuotaHash, ReportHash, RequestHash, SessionHash, TokenHash,
 };
 pub use hash_key::check as check_hash_key;
 pub use keys::Keys;
 pub use known_psu::KnownPsu;
+pub use moves::{Move, Moved};
 pub use postgres::settings::PlantedFault;
 pub use postgres::settings::{PostgresSettings, PostgresTls, StaleReads};
 pub use psu::{Accounts, Consent, ConsentAccounts, Context, ContextOrigin, Psu, Session};
 pub use rules::Removal;
 pub use settings::{EngineSettings, OpenFault, StateSettings};
 pub use verbs::{
-    Bind, Bound, Changes, ClaimRequest, Completion, ConsentChange, Decision, Ended, Erased, Finish,
-    Finished, Learned, LearnedContext, Page, PsuRef, QuotaClaim, RequestIdClaim, Retention, Taken,
-    Unavailable, Withdraw, Withdrawn,
+    AccessChange, AccessesOf, Bind, Bound, Changes, ClaimRequest, Completion, ConsentChange,
+    CustomerAccess, CustomerAccesses, Decision, Ended, Erased, Finish, Finished, Learned,
+    LearnedContext, Page, PsuRef, QuotaClaim, RequestIdClaim, Retention, Taken, Unavailable,
+    Withdraw, Withdrawn,
 };
 #[cfg(feature = "sandbox")]
 pub use volatile::VolatileTables;
@@ -243,7 +250,8 @@ impl StateStore {
     /// The store is unavailable: nothing changed.
     pub async fn finish(&self, finish: Finish<'_>) -> Result<Finished, Unavailable> {
         self.process.note(finish.now);
-        let end = ScaEnd::new(&self.keys, finish);
+        let standing = self.blocks_now().await?;
+        let end = ScaEnd::new(&self.keys, standing.moves(), finish);
         self.engine.commit(end).await
     }
 
@@ -252,7 +260,8 @@ impl StateStore {
     /// # Errors
     /// The store is unavailable: nothing changed.
     pub async fn bind(&self, bind: Bind<'_>) -> Result<Bound, Unavailable> {
-        let binding = NewBinding::by_bank(&self.keys, &bind);
+        let standing = self.blocks_now().await?;
+        let binding = NewBinding::by_bank(&self.keys, standing.moves(), &bind);
         self.engine.commit(binding).await
     }
 
@@ -261,7 +270,8 @@ impl StateStore {
     /// # Errors
     /// The store is unavailable: nothing changed.
     pub async fn learn(&self, learned: Learned<'_>, since: Removal) -> Result<Bound, Unavailable> {
-        let binding = NewBinding::learned(&self.keys, &learned, since);
+        let standing = self.blocks_now().await?;
+        let binding = NewBinding::learned(&self.keys, standing.moves(), &learned, since);
         self.engine.commit(binding).await
     }
 
@@ -274,7 +284,9 @@ impl StateStore {
         who: PsuRef<'_>,
         what: Withdraw,
     ) -> Result<Withdrawn, Unavailable> {
-        let withdrawal = Withdrawal::new(&self.keys, who, what, self.process.clock.latest())?;
+        let standing = self.blocks_now().await?;
+        let latest = self.process.clock.latest();
+        let withdrawal = Withdrawal::new(&self.keys, standing.moves(), who, what, latest)?;
         self.engine.commit(withdrawal).await
     }
 

@@ -7,7 +7,7 @@ use super::{
     Unavailable,
     change::Change,
     engine::Engine,
-    rows,
+    rows::{self, BoundPsu, RowKey},
     rules::{LastRemoval, NewBinding},
 };
 use portvakt_interface::{TppId, headers::PsuId};
@@ -24,8 +24,8 @@ impl StateStore {
         tpp: &TppId,
         psu: Claimed<PsuId>,
     ) -> Result<Dated<Option<KnownPsu>>, Unavailable> {
-        let facts = self.cached(self.keys.psu(psu.to_seek()), tpp).await?;
-        Ok(facts.map(|facts| facts.map(|facts| KnownPsu::found(psu, facts))))
+        let bound = self.cached(self.keys.psu(psu.to_seek()), tpp).await?;
+        Ok(bound.map(|bound| bound.map(|bound| KnownPsu::found(psu, bound))))
     }
 
     /// The PSU that a TPP names, never from the cache.
@@ -37,8 +37,8 @@ impl StateStore {
         tpp: &TppId,
         psu: Claimed<PsuId>,
     ) -> Result<Dated<Option<KnownPsu>>, Unavailable> {
-        let facts = self.read(self.keys.psu(psu.to_seek()), tpp).await?;
-        Ok(facts.map(|facts| facts.map(|facts| KnownPsu::found(psu, facts))))
+        let bound = self.read(self.keys.psu(psu.to_seek()), tpp).await?;
+        Ok(bound.map(|bound| bound.map(|bound| KnownPsu::found(psu, bound))))
     }
 
     /// A PSU of a TPP, by the bank's word; possibly from the cache. Without its moment, nothing can be forwarded by it.
@@ -46,8 +46,8 @@ impl StateStore {
     /// # Errors
     /// The store is unavailable.
     pub async fn psu(&self, who: PsuRef<'_>) -> Result<Option<Arc<Psu>>, Unavailable> {
-        let known = self.cached(self.keys.psu(who.psu), who.tpp).await;
-        known.map(|known| known.fact)
+        let known = self.cached(self.keys.psu(who.psu), who.tpp).await?;
+        self.unless_former(who.tpp, known.fact).await
     }
 
     /// A PSU of a TPP, never from the cache. Without its moment, nothing can be forwarded by it.
@@ -55,8 +55,8 @@ impl StateStore {
     /// # Errors
     /// The store is unavailable.
     pub async fn psu_now(&self, who: PsuRef<'_>) -> Result<Option<Arc<Psu>>, Unavailable> {
-        let known = self.read(self.keys.psu(who.psu), who.tpp).await;
-        known.map(|known| known.fact)
+        let known = self.read(self.keys.psu(who.psu), who.tpp).await?;
+        self.unless_former(who.tpp, known.fact).await
     }
 
     /// Whether a PSU-ID is bound to any TPP (SCA-19); never from the cache.
@@ -74,7 +74,11 @@ impl StateStore {
     /// The store is unavailable.
     pub async fn tpp_of(&self, psu: Known<PsuId>) -> Result<Option<TppId>, Unavailable> {
         let bound = self.engine.psu(self.keys.psu(psu)).await?;
-        Ok(bound.fact.map(|bound| bound.tpp))
+        let Some(bound) = bound.fact else {
+            return Ok(None);
+        };
+        let standing = self.blocks_now().await?;
+        Ok(Some(standing.moves().owner(&bound.tpp).clone()))
     }
 
     /// What [`StateStore::bind`] would change: the same decision, on rows that are not written.
@@ -83,9 +87,23 @@ impl StateStore {
     /// The store is unavailable.
     pub async fn would_bind(&self, bind: &Bind<'_>) -> Result<Bound, Unavailable> {
         let psu = self.keys.psu(bind.who.psu);
+        let standing = self.blocks_now().await?;
+        let binding = NewBinding::by_bank(&self.keys, standing.moves(), bind);
         let mut rows = rows::Rows::default();
         rows.psus.load(psu, self.engine.psu(psu).await?.fact);
-        Ok(NewBinding::by_bank(&self.keys, bind).decide(&mut rows))
+        for (key, moved) in self.engine.standing().await?.fact.moves {
+            rows.moves.load(key, Some(moved));
+        }
+        let mut keys = Vec::new();
+        binding.keys(&mut keys);
+        for key in keys {
+            if let RowKey::Move(key) = key
+                && !rows.moves.has(key)
+            {
+                rows.moves.load(key, None);
+            }
+        }
+        Ok(binding.decide(&mut rows))
     }
 
     /// The last time that the bank took something of a PSU back: to be read before a request whose answer may teach goes to the core.
@@ -101,9 +119,9 @@ impl StateStore {
         &self,
         psu: PsuHash,
         tpp: &TppId,
-    ) -> Result<Dated<Option<Arc<Psu>>>, Unavailable> {
+    ) -> Result<Dated<Option<BoundPsu>>, Unavailable> {
         match self.process.cached_psu(psu) {
-            Some(bound) => Ok(bound.map(|bound| (bound.tpp == *tpp).then_some(bound.psu))),
+            Some(bound) => self.of_tpp(bound.map(Some), tpp).await,
             None => self.read(psu, tpp).await,
         }
     }
@@ -112,11 +130,38 @@ impl StateStore {
         &self,
         psu: PsuHash,
         tpp: &TppId,
-    ) -> Result<Dated<Option<Arc<Psu>>>, Unavailable> {
+    ) -> Result<Dated<Option<BoundPsu>>, Unavailable> {
         let stored = self.engine.psu(psu).await?;
-        Ok(stored.map(|bound| {
-            let bound = bound.filter(|bound| bound.tpp == *tpp);
-            bound.map(|bound| bound.psu)
-        }))
+        self.of_tpp(stored, tpp).await
+    }
+
+    /// The PSU, unless the TPP has another identity now (CTL-4).
+    async fn unless_former(
+        &self,
+        tpp: &TppId,
+        bound: Option<BoundPsu>,
+    ) -> Result<Option<Arc<Psu>>, Unavailable> {
+        let Some(bound) = bound else {
+            return Ok(None);
+        };
+        let standing = self.blocks_now().await?;
+        Ok((!standing.moves().is_former(tpp)).then_some(bound.psu))
+    }
+
+    /// The PSU if it is the TPP's, by this identity or by a former one (CTL-4). A request of a TPP that has another identity now is refused
+    /// with those of blocked ones.
+    async fn of_tpp(
+        &self,
+        stored: Dated<Option<BoundPsu>>,
+        tpp: &TppId,
+    ) -> Result<Dated<Option<BoundPsu>>, Unavailable> {
+        let is_own = match &stored.fact {
+            Some(bound) if bound.tpp != *tpp => {
+                let standing = self.blocks_now().await?;
+                standing.moves().owner(&bound.tpp) == tpp
+            }
+            Some(_) | None => true,
+        };
+        Ok(stored.map(|bound| bound.filter(|_| is_own)))
     }
 }

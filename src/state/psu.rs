@@ -1,6 +1,6 @@
 //! A PSU's binding, session and consents: facts with their times. Admission decides the permissions that follow.
 
-use super::{AccountHash, CorporateHash, Keys, SessionHash};
+use super::{AccountHash, CorporateHash, CustomerHash, Keys, SessionHash};
 use portvakt_base::clock::Timestamp;
 
 /// A PSU that is bound to a TPP (SCA-3). A consent is independent of an SCA (SCA-18).
@@ -14,6 +14,8 @@ pub struct Psu {
     pub session: Option<Session>,
     /// The contexts in which an SCA was completed: the private one, and one for each corporate agreement (SCA-17).
     pub contexts: Vec<Context>,
+    /// The keyed hash of the bank's own key for its customer, if the bank named one (CTL-1).
+    pub customer: Option<CustomerHash>,
 }
 
 /// A TPP-Session-ID with which an SCA was completed (SCA-4).
@@ -36,6 +38,8 @@ pub struct Context {
     pub last_sca: Option<Timestamp>,
     /// The consent to account information, if given and not withdrawn (SCA-18).
     pub consent: Option<Consent>,
+    /// The first second of the last day (UTC) on which the TPP used the context (CTL-1); `None` if unknown.
+    pub used: Option<Timestamp>,
 }
 
 /// Who confirmed a context of a PSU (SCA-17, SCA-22).
@@ -110,6 +114,7 @@ impl Psu {
                     origin,
                     last_sca: None,
                     consent: None,
+                    used: None,
                 };
                 change(&mut context);
                 self.contexts.insert(index, context);

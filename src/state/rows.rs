@@ -4,8 +4,11 @@
 //! false, and the engine writes nothing.
 
 use super::{
-    Block, BlockHash, ListHash, Psu, PsuHash, QuotaHash, ReportHash, RequestHash, TokenHash,
-    hash::{Hash, HashKind, HashMapByBits, OfBlock, OfList, OfPsu, OfQuota, OfRequest, OfToken},
+    Block, BlockHash, ListHash, Move, MoveHash, Psu, PsuHash, QuotaHash, ReportHash, RequestHash,
+    TokenHash,
+    hash::{
+        Hash, HashKind, HashMapByBits, OfBlock, OfList, OfMove, OfPsu, OfQuota, OfRequest, OfToken,
+    },
     rules::Calls,
 };
 use portvakt_base::clock::Timestamp;
@@ -21,6 +24,7 @@ pub(super) enum RowKey {
     Token(TokenHash),
     Psu(PsuHash),
     Block(BlockHash),
+    Move(MoveHash),
 }
 
 /// QUO-13: a list that is read page by page.
@@ -59,6 +63,8 @@ pub(super) struct Rows {
     pub(super) psus: Loaded<OfPsu, BoundPsu>,
     /// CTL-2.
     pub(super) blocks: Loaded<OfBlock, Block>,
+    /// CTL-4.
+    pub(super) moves: Loaded<OfMove, Move>,
     /// The effects on the cached used-up quotas, in the order of the decisions.
     pub(super) used_up: Vec<UsedUp>,
 }
@@ -158,9 +164,14 @@ impl<K: HashKind, R: Clone + PartialEq> Loaded<K, R> {
 impl Rows {
     /// The blocks of TPPs that differ, as they will be; `None` stands for a removed one.
     pub(super) fn changed_blocks(&self) -> impl Iterator<Item = (BlockHash, Option<&Block>)> {
-        self.blocks
-            .changed()
-            .map(|changed| (changed.key, changed.row))
+        let blocks = self.blocks.changed();
+        blocks.map(|changed| (changed.key, changed.row))
+    }
+
+    /// The same of moves.
+    pub(super) fn changed_moves(&self) -> impl Iterator<Item = (MoveHash, Option<&Move>)> {
+        let moves = self.moves.changed();
+        moves.map(|changed| (changed.key, changed.row))
     }
 
     /// Whether every row that was read had been loaded. If not, the decisions are invalid.
@@ -172,6 +183,7 @@ impl Rows {
             &self.tokens.has_missed,
             &self.psus.has_missed,
             &self.blocks.has_missed,
+            &self.moves.has_missed,
         ];
         !has_missed.into_iter().any(Cell::get)
     }

@@ -1,14 +1,15 @@
 //! Requests to a store, and its answers.
 
 use super::{
-    CallsLeft, ConsentAccounts, Known, ListHash, QuotaHash, ReportHash, RequestHash, TokenHash,
-    rows::ListRow,
+    CallsLeft, ConsentAccounts, CustomerKey, Known, ListHash, Psu, PsuHash, QuotaHash, ReportHash,
+    RequestHash, TokenHash, rows::ListRow,
 };
 use portvakt_base::clock::Timestamp;
 use portvakt_interface::{
-    TppId,
+    ForbiddenTpp, TppId,
     headers::{CorporateId, PsuId, SessionId},
 };
+use std::sync::Arc;
 
 /// A PSU of a TPP, as the bank or the core names it. Both ids are in clear; the store keeps their hashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,6 +169,8 @@ pub struct Completion<'a> {
     pub session: SessionId,
     /// The accounts of the consent that was given. `None` leaves an existing consent unchanged.
     pub consent: Option<&'a ConsentAccounts>,
+    /// The bank's own key for its customer (CTL-1). `None` leaves an earlier one.
+    pub customer: Option<&'a CustomerKey>,
 }
 
 /// The outcome of finishing an SCA.
@@ -196,6 +199,8 @@ pub struct Bind<'a> {
     pub last_sca: Timestamp,
     /// The time and the accounts of the consent, if there is one.
     pub consent: Option<(Timestamp, &'a ConsentAccounts)>,
+    /// The bank's own key for its customer (CTL-1). `None` leaves an earlier one.
+    pub customer: Option<&'a CustomerKey>,
 }
 
 /// A PSU that the core states as the TPP's own (SCA-19): stored unless it is bound already, and then only an agreement that is new of a PSU
@@ -247,6 +252,8 @@ pub struct Changes {
     pub last_sca: bool,
     /// The consent.
     pub consent: Option<ConsentChange>,
+    /// The bank's key for its customer (CTL-1).
+    pub customer: bool,
 }
 
 impl Changes {
@@ -257,6 +264,7 @@ impl Changes {
             context: true,
             last_sca: true,
             consent: with_consent.then_some(ConsentChange::Given),
+            customer: false,
         }
     }
 }
@@ -323,6 +331,53 @@ pub struct Erased {
     pub tpp: TppId,
     /// What ended with the binding.
     pub ended: Ended,
+}
+
+/// One PSU-ID of a customer.
+#[derive(Clone, Debug)]
+pub struct CustomerAccess {
+    /// The TPP that the PSU-ID is bound to (SCA-3).
+    pub tpp: TppId,
+    /// The stored facts.
+    pub facts: Arc<Psu>,
+    /// The keyed hash of the PSU-ID.
+    pub psu: PsuHash,
+}
+
+/// The PSU-IDs of a customer.
+#[derive(Clone, Debug)]
+pub struct CustomerAccesses {
+    /// At most 1 000 of them.
+    pub accesses: Vec<CustomerAccess>,
+    /// Whether there are more.
+    pub more: bool,
+}
+
+/// What the bank withdraws of a customer (CTL-1).
+#[derive(Clone, Copy, Debug)]
+pub struct AccessesOf<'a> {
+    /// The customer.
+    pub customer: &'a CustomerKey,
+    /// The TPP, in whatever spelling; `None` is every TPP.
+    pub tpp: Option<&'a ForbiddenTpp>,
+    /// The agreement whose consent is concerned; `None` is every context.
+    pub agreement: Option<Known<CorporateId>>,
+    /// The percent-decoded ids of the accounts that remain: a consent stays for those of them that it includes, and ends if there is none.
+    /// `None` ends the consents, and with no agreement the session too.
+    pub remaining: Option<&'a [String]>,
+}
+
+/// What changed of one PSU-ID.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessChange {
+    /// The TPP that the PSU-ID is bound to.
+    pub tpp: TppId,
+    /// The keyed hash of the PSU-ID.
+    pub psu: PsuHash,
+    /// What ended.
+    pub ended: Ended,
+    /// The consents that are left for fewer accounts.
+    pub narrowed: usize,
 }
 
 /// The store is unavailable: it cannot be reached, is full, or does not answer in time. The gateway then refuses requests (ERR-4). The text

@@ -3,8 +3,9 @@
 //! Deliberately not here: durability, and an operator's acceptance of the clock.
 
 use super::{
-    Block, BlockHash, Counters, Dated, Keys, ListHash, PsuHash, QuotaHash, RequestHash,
-    StateSettings, TokenHash, Unavailable,
+    Block, BlockHash, Counters, CustomerHash, Dated, Keys, ListHash, Move, MoveHash, PsuHash,
+    QuotaHash, RequestHash, StateSettings, TokenHash, Unavailable,
+    blocks::Standing,
     change::{Change, undecided},
     clock::ClockRow,
     engine::Engine,
@@ -38,6 +39,7 @@ struct Tables {
     tokens: BTreeMap<TokenHash, TokenRow>,
     psus: BTreeMap<PsuHash, BoundPsu>,
     blocks: BTreeMap<BlockHash, Block>,
+    moves: BTreeMap<MoveHash, Move>,
     clock: ClockRow,
     /// Every open store: all of them apply a change.
     open: Vec<Weak<Process>>,
@@ -69,7 +71,7 @@ impl VolatileTables {
         let freshness = Arc::new(Freshness::new(Reads::Own, false));
         let process = Arc::new(Process::new(settings, tables.clock, freshness));
         let reading = process.blocks.reading();
-        process.blocks.replace(reading, tables.blocks());
+        process.blocks.replace(reading, tables.standing());
         tables.open.retain(|open| open.strong_count() > 0);
         tables.open.push(Arc::downgrade(&process));
         let volatile = Volatile {
@@ -96,8 +98,24 @@ impl Engine for Volatile {
         Ok(own(bound))
     }
 
-    async fn blocks(&self) -> Result<Dated<Vec<(BlockHash, Block)>>, Unavailable> {
-        Ok(own(lock(&self.tables).blocks()))
+    async fn psus_of(
+        &self,
+        customer: CustomerHash,
+        after: Option<PsuHash>,
+        most: u32,
+    ) -> Result<Vec<(PsuHash, BoundPsu)>, Unavailable> {
+        let tables = lock(&self.tables);
+        let psus = tables.psus.iter();
+        let psus = psus.filter(|(psu, bound)| {
+            after.is_none_or(|after| **psu > after) && bound.psu.customer == Some(customer)
+        });
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let psus = psus.take(most);
+        Ok(psus.map(|(psu, bound)| (*psu, bound.clone())).collect())
+    }
+
+    async fn standing(&self) -> Result<Dated<Standing>, Unavailable> {
+        Ok(own(lock(&self.tables).standing()))
     }
 
     async fn commit<C: Change>(&self, change: C) -> Result<C::Outcome, Unavailable> {
@@ -149,9 +167,13 @@ impl Engine for Volatile {
 }
 
 impl Tables {
-    fn blocks(&self) -> Vec<(BlockHash, Block)> {
+    fn standing(&self) -> Standing {
         let blocks = self.blocks.iter();
-        blocks.map(|(key, block)| (*key, block.clone())).collect()
+        let moves = self.moves.iter();
+        Standing {
+            blocks: blocks.map(|(key, block)| (*key, block.clone())).collect(),
+            moves: moves.map(|(key, moved)| (*key, moved.clone())).collect(),
+        }
     }
 
     fn load(&self, keys: &[RowKey], rows: &mut Rows) {
@@ -163,6 +185,7 @@ impl Tables {
                 RowKey::Token(key) => load(&self.tokens, *key, &mut rows.tokens),
                 RowKey::Psu(key) => load(&self.psus, *key, &mut rows.psus),
                 RowKey::Block(key) => load(&self.blocks, *key, &mut rows.blocks),
+                RowKey::Move(key) => load(&self.moves, *key, &mut rows.moves),
             }
         }
     }
@@ -175,6 +198,7 @@ impl Tables {
         write(&mut self.tokens, &rows.tokens);
         write(&mut self.psus, &rows.psus);
         write(&mut self.blocks, &rows.blocks);
+        write(&mut self.moves, &rows.moves);
         for process in self.open.iter().filter_map(Weak::upgrade) {
             for decided in &rows.used_up {
                 process.cache.heed(*decided);
@@ -182,7 +206,9 @@ impl Tables {
             for psu in rows.psus.changed() {
                 process.cache.psu_changed(psu.key);
             }
-            process.blocks.apply(rows.changed_blocks());
+            process
+                .blocks
+                .apply(rows.changed_blocks(), rows.changed_moves());
         }
     }
 

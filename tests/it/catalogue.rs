@@ -304,6 +304,7 @@ fn world_psu(runtime: &Runtime, store: &StateStore) -> String {
         corporate: None,
         last_sca: NOW,
         consent: Some((NOW, &ConsentAccounts::All)),
+        customer: None,
     };
     runtime.block_on(store.bind(bind)).unwrap();
     psu

@@ -18,6 +18,15 @@ mod sca;
 /// PSUs, one by one and from a file.
 mod psu;
 
+/// CTL-1: the permissions of one customer, and the next requests of the TPPs.
+mod permissions;
+
+/// CTL-1: the key of a customer at the control listener.
+mod customers;
+
+/// The page in examples/permissions.
+mod permissions_page;
+
 /// The counter of tokens that each key has sealed.
 mod seals;
 

@@ -164,6 +164,9 @@ mod allocations;
 /// Property tests of every parser of outside bytes.
 mod properties;
 
+/// TPPs that changed their identity.
+mod moves;
+
 /// Distinguished names as other programs print them.
 mod names;
 

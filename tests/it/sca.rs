@@ -10,6 +10,8 @@ mod life;
 mod stood;
 /// Answers of the core about SCA.
 mod upstream;
+/// The day of the last use.
+mod used;
 
 use crate::harness::{Answer, Call, Gate, Protocol, accepted, needs_sca, refused};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! QUO-*, REP-1, SCA-3 to SCA-7, SCA-12, SCA-13, SCA-16 to SCA-19: the state store, with every engine.
+//! CTL-1, QUO-*, REP-1, SCA-3 to SCA-7, SCA-12, SCA-13, SCA-16 to SCA-19: the state store, with every engine.
 
 use crate::harness::postgres;
 use portvakt::{
@@ -13,7 +13,7 @@ use portvakt::{
         StateSettings, StateStore, Taken, VolatileTables,
     },
 };
-use std::sync::LazyLock;
+use std::{fs, path::Path, sync::LazyLock};
 use tempfile::TempDir;
 
 /// A TPP, and another.
@@ -28,6 +28,22 @@ const DAY: u64 = 24 * HOUR;
 
 /// Every retention of a request id.
 const RETENTIONS: [Retention; 3] = [Retention::Memory, Retention::Date, Retention::Day];
+
+/// Takes back the step of the schema for CTL-1 and CTL-4, in a file or in a database: the tables are those of the schema before.
+const WITHOUT_CUSTOMERS: &str = "DROP INDEX psu_customer; ALTER TABLE psu DROP COLUMN customer; \
+    ALTER TABLE context DROP COLUMN used; DROP VIEW tpp_moves; DROP TABLE moved;";
+
+/// The way back to the schema before, as docs/operations.md shows it: the SQL that has both of these.
+fn way_back(of: &str, to: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/operations.md");
+    let text = fs::read_to_string(path).unwrap();
+    let (_, section) = text.split_once("## Back to the version before\n").unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let blocks = section.split("```sql\n").skip(1);
+    let mut blocks = blocks.map(|block| block.split("```").next().unwrap());
+    let block = blocks.find(|block| block.contains(of) && block.contains(to));
+    block.unwrap().to_owned()
+}
 
 /// An engine's data. Stores opened at the same time on the same data act like two processes; a store opened after another one was
 /// dropped acts like a restart.
@@ -169,6 +185,12 @@ mod released;
 /// Agreements of which nobody knows who stated them.
 mod origin;
 
+/// The bank's key for a customer, and the day of the last use.
+mod customers;
+
+/// A customer's accesses that the bank withdraws.
+mod withdrawn_accesses;
+
 /// Two gateways, and what the bank, the core and TPPs say at random.
 mod last_word;
 
@@ -261,6 +283,7 @@ fn finish(token: u64, psu: u128, session: &str, now: u64) -> Finish<'static> {
             corporate: None,
             session: session_id(session),
             consent: Some(&ConsentAccounts::All),
+            customer: None,
         }),
         now: at(now),
     }

@@ -6,6 +6,7 @@ use super::session::{self, NoSession};
 use crate::{
     clock::{BootTime, Timestamp},
     interface::{
+        TppId,
         headers::{CorporateId, PsuId},
         operations::{Agreement, Sca, Transactions},
     },
@@ -15,13 +16,16 @@ use crate::{
 use jiff::{ToSpan, civil::Date};
 
 /// SCA-7, QUO-9: the maximum age of an SCA, 180 days, in seconds.
-const SCA_LASTS: u64 = 180 * 86_400;
+pub(crate) const SCA_LASTS: u64 = 180 * 86_400;
 
 /// QUO-10: the maximum age of the consent for details without the PSU, in seconds.
-const DETAILS_CONSENT_LASTS: u64 = 90 * 86_400;
+pub(crate) const DETAILS_CONSENT_LASTS: u64 = 90 * 86_400;
 
 /// QUO-8, SCA-8: the length of the transaction history that needs no session, in days.
 const HISTORY_DAYS: i32 = 90;
+
+/// The day of use of a context that is not known to have been used (CTL-1): before every other day.
+const NEVER: Timestamp = Timestamp::from_unix(0);
 
 /// The requirements of a request.
 #[derive(Clone, Copy, Debug)]
@@ -116,6 +120,10 @@ pub struct Grant {
     history_from: Option<Date>,
     without_session: bool,
     learned: bool,
+    /// The identity under which the calls of a quota of a known PSU are counted (CTL-4).
+    counted_as: Option<TppId>,
+    /// The last day on which the context of the request was used, or [`NEVER`]; `None` if no stored context is used.
+    used: Option<Timestamp>,
     as_of: AsOf,
 }
 
@@ -145,9 +153,20 @@ impl Grant {
         }
     }
 
+    /// The identity under which the calls of a quota of a known PSU are counted: that of the TPP, or the former one under which the PSU was
+    /// bound (CTL-4).
+    pub const fn counted_as(&self) -> Option<&TppId> {
+        self.counted_as.as_ref()
+    }
+
     /// Whether only the core's answer binds the PSU (SCA-19).
     pub const fn is_learned(&self) -> bool {
         self.learned
+    }
+
+    /// Whether the request would be the first use of a known PSU's context on this day in UTC, by the facts that the grant rests on (CTL-1).
+    pub fn first_use_of_day(&self, now: Timestamp) -> bool {
+        self.psu().is_some() && self.used.is_some_and(|used| used < now.day())
     }
 
     /// PSU-ID, if it is forwarded: that of a bound PSU, or one that is being learned (SCA-19).
@@ -200,6 +219,8 @@ pub(super) fn grant(
         history_from: None,
         without_session: false,
         learned: psu.learned,
+        counted_as: Some(known.counted_as().clone()),
+        used: None,
         as_of: terms.as_of,
     };
     let context = match agreement(need, known, terms) {
@@ -220,6 +241,7 @@ pub(super) fn grant(
         }
         Err(lack) => return Err(lack),
     };
+    grant.used = context.map(|context| context.used.unwrap_or(NEVER));
     if need.sca == Sca::Consent {
         let context = context.ok_or(Lack::Consent)?;
         let consent = consent(psu, context, terms)?;
@@ -245,6 +267,8 @@ fn unknown(need: &Need<'_>, terms: &Terms<'_>) -> Result<Grant, Lack> {
         history_from: None,
         without_session: false,
         learned: false,
+        counted_as: None,
+        used: None,
         as_of: terms.as_of,
     };
     match (need.sca, need.psu) {

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// SCA-5: the lifetime of a session from its completion, one hour, in seconds. Use does not extend it.
-const SESSION_LASTS: u64 = 3_600;
+pub(crate) const SESSION_LASTS: u64 = 3_600;
 
 /// The tolerance for a session with a completion time in the future, in seconds, because clocks differ.
 const AHEAD: u64 = 60;

@@ -14,13 +14,14 @@ use serde_json::{Map, Value};
 use std::path::Path;
 
 /// The members of `/psu/bind` that a column or a constant can give.
-const MEMBERS: [&str; 6] = [
+const MEMBERS: [&str; 7] = [
     "tpp",
     "psu_id",
     "psu_corporate_id",
     "last_sca",
     "consent_at",
     "accounts",
+    "customer",
 ];
 
 /// The members that are times.

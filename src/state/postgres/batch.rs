@@ -72,7 +72,7 @@ pub(super) async fn attempt(
     let mut rows = match loaded {
         Ok(Ok(rows)) => rows,
         Ok(Err(RowFault::Sql(error))) => return before_commit(link, &error).await,
-        Ok(Err(fault @ (RowFault::Tpp | RowFault::Block))) => {
+        Ok(Err(fault @ (RowFault::Tpp | RowFault::Block | RowFault::Move))) => {
             return Attempt::Failed(fault.to_string());
         }
         Err(_) => return Attempt::Failed(format!("no answer for {} s", READ.as_secs())),
@@ -91,7 +91,8 @@ pub(super) async fn attempt(
     let writing = Writing::new(link, &rows, may_be_lost, shared);
     let outcome = writing.send(link, shared).await;
     if matches!(outcome, Attempt::Committed) {
-        shared.process.blocks.apply(rows.changed_blocks());
+        let blocks = &shared.process.blocks;
+        blocks.apply(rows.changed_blocks(), rows.changed_moves());
     } else {
         for decided in &rows.used_up {
             let (UsedUp::Until(key, _) | UsedUp::NoLonger(key)) = *decided;
@@ -258,6 +259,10 @@ fn log_changes<'l>(link: &'l Link, rows: &Rows, wakes: bool, commands: &mut Vec<
     for block in rows.blocks.changed() {
         kinds.push(2);
         keys.push(id(block.key));
+    }
+    for moved in rows.moves.changed() {
+        kinds.push(2);
+        keys.push(id(moved.key));
     }
     let wakes = wakes && !keys.is_empty();
     for decided in &rows.used_up {

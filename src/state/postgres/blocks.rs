@@ -2,7 +2,6 @@
 
 use super::{
     commands::Command,
-    connect::{Link, text},
     parted::{Parted, RowFault, column, hash, id, keys},
     statements::Statements,
 };
@@ -15,19 +14,13 @@ use portvakt_interface::ForbiddenTpp;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-/// Every row.
-///
-/// # Errors
-/// The reason for the operator.
-pub(super) async fn all(link: &Link) -> Result<Vec<(BlockHash, Block)>, String> {
-    let found = link.client.query(&link.statements.blocks, &[]).await;
-    let found = found.map_err(|error| text(&error))?;
-    let rows = found.iter().map(|row| {
+/// Every row of a result.
+pub(super) fn all(rows: &[Row]) -> Result<Vec<(BlockHash, Block)>, RowFault> {
+    let rows = rows.iter().map(|row| {
         let key: Uuid = row.try_get(0)?;
         Ok((hash(key), read(row)?))
     });
-    let rows: Result<Vec<_>, RowFault> = rows.collect();
-    rows.map_err(|fault| fault.to_string())
+    rows.collect()
 }
 
 /// A row. This program writes only valid ones, and a row that it cannot read must not unblock a TPP: it is refused.

@@ -5,10 +5,10 @@
 //! changes may have left the log unread, on a new connection, or if there are too many, the whole cache is dropped.
 
 use super::{
-    blocks,
     connect::{Link, text},
     fence::Proof,
     job::Job,
+    look_up,
     migrate::LOCK,
     rows::hash,
     shared::Shared,
@@ -293,7 +293,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Reads the blocks of TPPs again if one changed (CTL-2). The database does not count as heard before that.
+    /// Reads the blocks and moves of TPPs again if one changed (CTL-2, CTL-4). The database does not count as heard before that.
     async fn read_blocks(&mut self) -> Result<(), String> {
         let Some(link) = &self.link else {
             return Ok(());
@@ -301,7 +301,7 @@ impl Follower {
         let live = &self.shared.process.blocks;
         while self.blocks_due {
             let reading = live.reading();
-            let rows = blocks::all(link).await?;
+            let rows = look_up::standing(link).await?;
             self.blocks_due = !live.replace(reading, rows);
         }
         Ok(())

@@ -13,10 +13,16 @@ use tokio::runtime::Runtime;
 use tokio_postgres::{Error, types::ToSql};
 
 /// Moves times that are ahead of the accepted clock back to it: no session, consent or call ends later than if it had been made now.
-/// Request ids are not changed, because their Dates will be valid again.
+/// Request ids are not changed, because their Dates will be valid again. What is not there stays so: `least` alone would take the accepted
+/// time for a missing one, and give a consent that nobody gave.
 const AHEAD: [&str; 7] = [
-    "UPDATE psu SET last_sca = least(last_sca, $1), completed = least(completed, $1) WHERE last_sca > $1 OR completed > $1",
-    "UPDATE context SET last_sca = least(last_sca, $1), consent = least(consent, $1) WHERE last_sca > $1 OR consent > $1",
+    "UPDATE psu SET last_sca = CASE WHEN last_sca > $1 THEN $1 ELSE last_sca END,
+        completed = CASE WHEN completed > $1 THEN $1 ELSE completed END
+     WHERE last_sca > $1 OR completed > $1",
+    "UPDATE context SET last_sca = CASE WHEN last_sca > $1 THEN $1 ELSE last_sca END,
+        consent = CASE WHEN consent > $1 THEN $1 ELSE consent END,
+        used = CASE WHEN used > $1 THEN $1 - $1 % 86400 ELSE used END
+     WHERE last_sca > $1 OR consent > $1 OR used > $1",
     "UPDATE quota SET a = $1 WHERE a > $1",
     "UPDATE quota SET b = $1 WHERE b > $1",
     "UPDATE quota SET c = $1 WHERE c > $1",

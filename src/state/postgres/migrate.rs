@@ -21,13 +21,21 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) const LOCK: i64 = 0x5076_6b74;
 
 /// The tables of schema 1, and the steps from there. A step that was released never changes.
-const TABLES: [&str; 3] = [include_str!("schema.sql"), BLOCKS, ORIGIN];
+const TABLES: [&str; 4] = [
+    include_str!("schema.sql"),
+    BLOCKS,
+    ORIGIN,
+    CUSTOMERS_AND_MOVES,
+];
 
 /// CTL-2: the part of the step to schema 2 that makes the table of blocks.
 const BLOCKS: &str = include_str!("blocks.sql");
 
 /// SCA-17, SCA-22: the step from 2 to 3, which records who confirmed a context.
 const ORIGIN: &str = include_str!("origin.sql");
+
+/// CTL-1, CTL-4: the step from 3 to 4, for the keys of the bank's customers, the days of last use, and moves of TPPs.
+const CUSTOMERS_AND_MOVES: &str = include_str!("customers_and_moves.sql");
 
 /// Makes the tables where there are none, and checks schema and key. Returns the key.
 pub(super) async fn prepare(

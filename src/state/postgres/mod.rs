@@ -21,6 +21,7 @@ mod connect;
 mod fence;
 pub mod maintain;
 mod migrate;
+mod moves;
 mod session;
 pub(super) mod settings;
 mod standby;
@@ -30,13 +31,15 @@ mod tls;
 mod dispatch;
 mod follow;
 mod job;
+mod look_up;
 mod others;
 mod shared;
 mod tidy;
 mod worker;
 
 use super::{
-    Block, BlockHash, Counters, Dated, Keys, OpenFault, PsuHash, StateSettings, Unavailable,
+    Counters, CustomerHash, Dated, Keys, OpenFault, PsuHash, StateSettings, Unavailable,
+    blocks::Standing,
     change::{self, Change},
     clock::ClockRow,
     engine::Engine,
@@ -47,10 +50,10 @@ use super::{
     rules::Table,
     sweep::Step,
 };
-use connect::{Connector, Link, Session, text};
+use connect::{Connector, Session, text};
 use follow::Follower;
 use job::{Job, Sweep};
-use portvakt_base::clock::{BootTime, Stopwatch, Timestamp};
+use portvakt_base::clock::{BootTime, Timestamp};
 use settings::{PostgresSettings, StaleReads};
 use shared::Shared;
 use std::{
@@ -61,15 +64,11 @@ use std::{
 use tokio::{
     runtime::Runtime,
     sync::{mpsc, oneshot},
-    time::{sleep, timeout},
+    time::timeout,
 };
+use tokio_postgres::types::ToSql;
+use uuid::Uuid;
 use worker::Worker;
-
-/// The time for looking a PSU up.
-const LOOKUP: Duration = Duration::from_secs(2);
-
-/// The time in which the connection for look-ups is opened again: the follower finds out within a quarter of a second that it ended.
-const REOPENED: Duration = Duration::from_millis(500);
 
 /// The time that unfinished work has when the store is closed.
 const CLOSING: Duration = Duration::from_secs(5);
@@ -154,29 +153,6 @@ impl Postgres {
         // The caller may be in another runtime, in which none can be waited for.
         let done = std::thread::scope(|scope| scope.spawn(attempt).join());
         done.unwrap_or_else(|_| Err(OpenFault::Postgres("the trial has failed".to_owned())))
-    }
-
-    /// The connection for look-ups. Where it ended, it is waited for, as long as the database is heard. Where this process stood still, the
-    /// next proof is waited for: the connection may lead to a server that was replaced meanwhile.
-    async fn reader(&self) -> Result<Arc<Link>, Unavailable> {
-        let waited = Stopwatch::start();
-        loop {
-            let is_proven = self.shared.freshness.of_memory().is_some();
-            let link = lock(&self.shared.reader).clone();
-            let link = link.filter(|link| self.shared.connector.is_usable(link));
-            let (fault, limit) = match link {
-                Some(link) if is_proven => return Ok(link),
-                Some(_) => ("the database is not heard", LOOKUP),
-                None => ("the connection is opened again", REOPENED),
-            };
-            if let Some(fault) = lock(&self.shared.fault).fault.clone() {
-                return Err(Unavailable(fault));
-            }
-            if waited.elapsed() >= limit {
-                return Err(Unavailable(fault.to_owned()));
-            }
-            sleep(Duration::from_millis(10)).await;
-        }
     }
 
     /// An answer whose question was sent at this moment.
@@ -310,36 +286,40 @@ fn work(
 
 impl Engine for Postgres {
     async fn psu(&self, psu: PsuHash) -> Result<Dated<Option<BoundPsu>>, Unavailable> {
-        let link = self.reader().await?;
+        let link = look_up::reader(&self.shared).await?;
         let began = BootTime::now();
         let cache = &self.shared.process.cache;
         let reading = cache.reading(psu);
         let key = rows::id(psu);
-        let looking = async { link.client.query(&link.statements.psu, &[&key]).await };
-        let found = timeout(LOOKUP, looking)
-            .await
-            .map_err(|_| Unavailable(format!("no answer for {} s", LOOKUP.as_secs())))?;
-        let found = found.map_err(|error| Unavailable(text(&error)))?;
-        // A former primary does not know what the newer one has decided. The row must not get into the cache after it was cleared.
-        if !self.shared.connector.fence.is_current(&link.origin) {
-            return Err(Unavailable("there is a newer primary".to_owned()));
-        }
-        let bound = rows::joined_psu(&found).map_err(|fault| Unavailable(fault.to_string()))?;
+        let parameters: [&(dyn ToSql + Sync); 1] = [&key];
+        let question = look_up::rows(&link, &link.statements.psu, &parameters);
+        let found = look_up::answer(&self.shared, &link, question).await?;
+        let bound = rows::joined_psus(&found).map_err(|fault| Unavailable(fault.to_string()))?;
+        let bound = bound.into_iter().next().map(|(_, bound)| bound);
         cache.put(psu, reading, bound.as_ref());
         Ok(self.dated(began, bound))
     }
 
-    async fn blocks(&self) -> Result<Dated<Vec<(BlockHash, Block)>>, Unavailable> {
-        let link = self.reader().await?;
+    async fn psus_of(
+        &self,
+        customer: CustomerHash,
+        after: Option<PsuHash>,
+        most: u32,
+    ) -> Result<Vec<(PsuHash, BoundPsu)>, Unavailable> {
+        let link = look_up::reader(&self.shared).await?;
+        let key = rows::id(customer);
+        let after = after.map_or_else(Uuid::nil, rows::id);
+        let most = i64::from(most);
+        let parameters: [&(dyn ToSql + Sync); 3] = [&key, &after, &most];
+        let question = look_up::rows(&link, &link.statements.psus_of_customer, &parameters);
+        let found = look_up::answer(&self.shared, &link, question).await?;
+        rows::joined_psus(&found).map_err(|fault| Unavailable(fault.to_string()))
+    }
+
+    async fn standing(&self) -> Result<Dated<Standing>, Unavailable> {
+        let link = look_up::reader(&self.shared).await?;
         let began = BootTime::now();
-        let found = timeout(LOOKUP, blocks::all(&link))
-            .await
-            .map_err(|_| Unavailable(format!("no answer for {} s", LOOKUP.as_secs())))?;
-        // As for a PSU: a former primary does not know of later blocks.
-        if !self.shared.connector.fence.is_current(&link.origin) {
-            return Err(Unavailable("there is a newer primary".to_owned()));
-        }
-        let found = found.map_err(Unavailable)?;
+        let found = look_up::answer(&self.shared, &link, look_up::standing(&link)).await?;
         Ok(self.dated(began, found))
     }
 

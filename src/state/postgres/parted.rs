@@ -18,6 +18,8 @@ pub(super) enum RowFault {
     Tpp,
     #[error("table block: a row has no TPP's identity, or no scope")]
     Block,
+    #[error("table moved: a row has no TPP's identity")]
+    Move,
 }
 
 /// The rows of one table to add, to replace and to remove, sorted by their keys.

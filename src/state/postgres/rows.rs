@@ -8,11 +8,12 @@ use super::{
     blocks,
     commands::Command,
     connect::Link,
+    moves,
     parted::{Parted, column, keys},
     statements::Statements,
 };
 use crate::{
-    Consent, Context, ContextOrigin, Psu, Session,
+    Consent, Context, ContextOrigin, Psu, PsuHash, Session,
     hash::HashKind,
     rows::{BoundPsu, ListRow, Loaded, RowKey, Rows, TokenRow},
     rules::Calls,
@@ -33,6 +34,7 @@ pub(super) struct BatchKeys {
     tokens: Vec<Uuid>,
     psus: Vec<Uuid>,
     blocks: Vec<Uuid>,
+    moves: Vec<Uuid>,
 }
 
 impl BatchKeys {
@@ -46,6 +48,7 @@ impl BatchKeys {
                 RowKey::Token(key) => sorted.tokens.push(id(key)),
                 RowKey::Psu(key) => sorted.psus.push(id(key)),
                 RowKey::Block(key) => sorted.blocks.push(id(key)),
+                RowKey::Move(key) => sorted.moves.push(id(key)),
             }
         }
         for keys in [
@@ -55,6 +58,7 @@ impl BatchKeys {
             &mut sorted.tokens,
             &mut sorted.psus,
             &mut sorted.blocks,
+            &mut sorted.moves,
         ] {
             keys.sort_unstable();
             keys.dedup();
@@ -66,7 +70,7 @@ impl BatchKeys {
 /// Begins a transaction and locks and loads its rows, in one round trip.
 pub(super) async fn load(link: &Link, keys: &BatchKeys) -> Result<Rows, RowFault> {
     let statements = &link.statements;
-    let (_, quotas, lists, requests, tokens, psus, contexts, blocked) = tokio::try_join!(
+    let (_, quotas, lists, requests, tokens, psus, contexts, blocked, moved) = tokio::try_join!(
         biased;
         link.client.batch_execute("BEGIN"),
         select(link, &statements.load_quotas, &keys.quotas),
@@ -76,6 +80,7 @@ pub(super) async fn load(link: &Link, keys: &BatchKeys) -> Result<Rows, RowFault
         select(link, &statements.load_psus, &keys.psus),
         select(link, &statements.load_contexts, &keys.psus),
         select(link, &statements.load_blocks, &keys.blocks),
+        select(link, &statements.load_moves, &keys.moves),
     )?;
     let mut rows = Rows::default();
     fill(&mut rows.quotas, &keys.quotas, &quotas, calls)?;
@@ -93,6 +98,7 @@ pub(super) async fn load(link: &Link, keys: &BatchKeys) -> Result<Rows, RowFault
         bound(row, by_psu.remove(&row.try_get(0)?).unwrap_or_default())
     })?;
     fill(&mut rows.blocks, &keys.blocks, &blocked, blocks::read)?;
+    fill(&mut rows.moves, &keys.moves, &moved, moves::read)?;
     Ok(rows)
 }
 
@@ -119,18 +125,23 @@ fn fill<K: HashKind, R: Clone + PartialEq>(
     Ok(())
 }
 
-/// The PSU of a joined result: one row for each context, or one without.
-pub(super) fn joined_psu(rows: &[Row]) -> Result<Option<BoundPsu>, RowFault> {
-    let Some(first) = rows.first() else {
-        return Ok(None);
-    };
-    let mut contexts = Vec::new();
+/// The PSUs of a joined result: one row for each context, or one without, those of a PSU side by side.
+pub(super) fn joined_psus(rows: &[Row]) -> Result<Vec<(PsuHash, BoundPsu)>, RowFault> {
+    let mut psus: Vec<(Uuid, &Row, Vec<Context>)> = Vec::new();
     for row in rows {
-        if row.try_get::<_, Option<Vec<u8>>>(6)?.is_some() {
-            contexts.push(context(row, 6)?);
+        let key: Uuid = row.try_get(0)?;
+        if psus.last().is_none_or(|(last, ..)| *last != key) {
+            psus.push((key, row, Vec::new()));
+        }
+        if let Some((.., contexts)) = psus.last_mut()
+            && row.try_get::<_, Option<Vec<u8>>>(7)?.is_some()
+        {
+            contexts.push(context(row, 7)?);
         }
     }
-    bound(first, contexts).map(Some)
+    let psus = psus.into_iter();
+    psus.map(|(key, row, contexts)| Ok((hash(key), bound(row, contexts)?)))
+        .collect()
 }
 
 fn calls(row: &Row) -> Result<Calls, RowFault> {
@@ -160,6 +171,7 @@ fn bound(row: &Row, contexts: Vec<Context>) -> Result<BoundPsu, RowFault> {
     let tpp: &str = row.try_get(1)?;
     let session: Option<Uuid> = row.try_get(4)?;
     let completed: Option<i64> = row.try_get(5)?;
+    let customer: Option<Uuid> = row.try_get(6)?;
     Ok(BoundPsu {
         tpp: TppId::parse(tpp).ok_or(RowFault::Tpp)?,
         psu: Arc::new(Psu {
@@ -170,6 +182,7 @@ fn bound(row: &Row, contexts: Vec<Context>) -> Result<BoundPsu, RowFault> {
                 completed: timestamp(completed),
             }),
             contexts,
+            customer: customer.map(hash),
         }),
     })
 }
@@ -187,6 +200,7 @@ fn context(row: &Row, first: usize) -> Result<Context, RowFault> {
             given,
             accounts: accounts(named),
         }),
+        used: time(row, first + 5)?,
     })
 }
 
@@ -242,6 +256,7 @@ pub(super) fn write<'s>(statements: &'s Statements, rows: &Rows) -> Vec<Command<
     );
     write_psus(statements, rows, &mut commands);
     blocks::write(statements, rows, &mut commands);
+    moves::write(statements, rows, &mut commands);
     commands
 }
 
@@ -274,6 +289,7 @@ fn write_psus<'s>(s: &'s Statements, rows: &Rows, commands: &mut Vec<Command<'s>
                 column(rows, |bound: &BoundPsu| {
                     bound.psu.session.map(|it| seconds(it.completed))
                 }),
+                column(rows, |bound: &BoundPsu| bound.psu.customer.map(id)),
             ]
         },
     );
@@ -291,6 +307,7 @@ fn write_psus<'s>(s: &'s Statements, rows: &Rows, commands: &mut Vec<Command<'s>
                 consent.and_then(|consent| accounts_bytes(&consent.accounts))
             }),
             column(&contexts, |context: &Context| context.origin.number()),
+            column(&contexts, |context: &Context| context.used.map(seconds)),
         ];
         commands.push(Command::of(&s.add_contexts, columns));
     }

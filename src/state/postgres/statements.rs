@@ -47,6 +47,19 @@ macro_rules! step {
     };
 }
 
+/// PSUs with their contexts: one row for each context, or one without.
+macro_rules! joined_psus {
+    ($which:literal) => {
+        concat!(
+            "SELECT psu.psu, psu.tpp, psu.learned, psu.last_sca, psu.session, psu.completed, psu.customer,
+                context.corporate, context.last_sca, context.consent, context.accounts, context.origin, context.used
+            FROM psu LEFT JOIN context ON context.psu = psu.psu WHERE ",
+            $which,
+            " ORDER BY psu.psu, context.corporate"
+        )
+    };
+}
+
 /// A row, if the database has a proof, or a later one of the same connection.
 pub(super) const PROOF: &str =
     "SELECT 1 FROM heartbeat WHERE id = $1 AND (extract(epoch FROM at) * 1000000)::bigint >= $2";
@@ -57,13 +70,16 @@ statements! {
     load_lists = "SELECT key, call, last FROM page WHERE key = ANY($1) ORDER BY key FOR UPDATE";
     load_requests = "SELECT key, until FROM request WHERE key = ANY($1) ORDER BY key FOR UPDATE";
     load_tokens = "SELECT key, said, until FROM token WHERE key = ANY($1) ORDER BY key FOR UPDATE";
-    load_psus = "SELECT psu, tpp, learned, last_sca, session, completed FROM psu
+    load_psus = "SELECT psu, tpp, learned, last_sca, session, completed, customer FROM psu
         WHERE psu = ANY($1) ORDER BY psu FOR UPDATE";
     /// A statement of its own after the lock: it sees the contexts that the earlier holder of the lock committed.
-    load_contexts = "SELECT psu, corporate, last_sca, consent, accounts, origin FROM context
+    load_contexts = "SELECT psu, corporate, last_sca, consent, accounts, origin, used FROM context
         WHERE psu = ANY($1) ORDER BY psu, corporate";
 
     load_blocks = "SELECT key, tpp, scope, psu, reason, since, until FROM block WHERE key = ANY($1) ORDER BY key FOR UPDATE";
+    load_moves = "SELECT key, tpp, now, since FROM moved WHERE key = ANY($1) ORDER BY key FOR UPDATE";
+    /// Every TPP that has another identity now.
+    moves = "SELECT key, tpp, now, since FROM moved";
     /// Every block of a TPP.
     blocks = "SELECT key, tpp, scope, psu, reason, since, until FROM block";
 
@@ -86,15 +102,16 @@ statements! {
         FROM unnest($1::uuid[], $2::uuid[], $3::bigint[]) AS n (key, said, until) WHERE token.key = n.key";
     remove_tokens = "DELETE FROM token WHERE key = ANY($1)";
     add_psus = "INSERT INTO psu SELECT * FROM
-        unnest($1::uuid[], $2::text[], $3::boolean[], $4::bigint[], $5::uuid[], $6::bigint[])";
-    set_psus = "UPDATE psu SET tpp = n.tpp, learned = n.learned, last_sca = n.last_sca, session = n.session, completed = n.completed
-        FROM unnest($1::uuid[], $2::text[], $3::boolean[], $4::bigint[], $5::uuid[], $6::bigint[])
-            AS n (psu, tpp, learned, last_sca, session, completed)
+        unnest($1::uuid[], $2::text[], $3::boolean[], $4::bigint[], $5::uuid[], $6::bigint[], $7::uuid[])";
+    set_psus = "UPDATE psu SET tpp = n.tpp, learned = n.learned, last_sca = n.last_sca, session = n.session, completed = n.completed,
+            customer = n.customer
+        FROM unnest($1::uuid[], $2::text[], $3::boolean[], $4::bigint[], $5::uuid[], $6::bigint[], $7::uuid[])
+            AS n (psu, tpp, learned, last_sca, session, completed, customer)
         WHERE psu.psu = n.psu";
     remove_psus = "DELETE FROM psu WHERE psu = ANY($1)";
     remove_contexts = "DELETE FROM context WHERE psu = ANY($1)";
     add_contexts = "INSERT INTO context SELECT * FROM
-        unnest($1::uuid[], $2::bytea[], $3::bigint[], $4::bigint[], $5::bytea[], $6::bigint[])";
+        unnest($1::uuid[], $2::bytea[], $3::bigint[], $4::bigint[], $5::bytea[], $6::bigint[], $7::bigint[])";
     add_blocks = "INSERT INTO block SELECT * FROM
         unnest($1::uuid[], $2::text[], $3::text[], $4::uuid[], $5::text[], $6::bigint[], $7::bigint[])";
     set_blocks = "UPDATE block SET tpp = n.tpp, scope = n.scope, psu = n.psu, reason = n.reason, since = n.since, until = n.until
@@ -102,6 +119,10 @@ statements! {
             AS n (key, tpp, scope, psu, reason, since, until)
         WHERE block.key = n.key";
     remove_blocks = "DELETE FROM block WHERE key = ANY($1)";
+    add_moves = "INSERT INTO moved SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[])";
+    set_moves = "UPDATE moved SET tpp = n.tpp, now = n.now, since = n.since
+        FROM unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[]) AS n (key, tpp, now, since) WHERE moved.key = n.key";
+    remove_moves = "DELETE FROM moved WHERE key = ANY($1)";
     log_changes = "INSERT INTO change (kind, key) SELECT * FROM unnest($1::smallint[], $2::uuid[])";
     commit = "COMMIT";
     /// COMMIT neither waits for the disk nor for the standby.
@@ -118,9 +139,9 @@ statements! {
     keep_clock = "UPDATE clock SET latest = greatest(latest, $1) WHERE accepted = $2 AND latest < $1";
 
     /// One statement, so that the PSU and its contexts are of one moment.
-    psu = "SELECT psu.psu, psu.tpp, psu.learned, psu.last_sca, psu.session, psu.completed,
-            context.corporate, context.last_sca, context.consent, context.accounts, context.origin
-        FROM psu LEFT JOIN context ON context.psu = psu.psu WHERE psu.psu = $1 ORDER BY context.corporate";
+    psu = joined_psus!("psu.psu = $1");
+    /// CTL-1: PSUs of a customer of the bank, in the order of their hashes, from one on.
+    psus_of_customer = joined_psus!("psu.psu IN (SELECT psu FROM psu WHERE customer = $1 AND psu > $2 ORDER BY psu LIMIT $3)");
 
     /// Adds a row to the table that every transaction adds one to, because an update succeeds on a full disk. Where the database lacks the
     /// last proof it writes nothing: a state that was replaced must not look like the right one if the answer is lost.

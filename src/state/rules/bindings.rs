@@ -1,23 +1,20 @@
 //! The TPP that a PSU is bound to, by the statement of the bank or the core, and withdrawals by the bank (SCA-3, SCA-13, SCA-18, SCA-19,
 //! SCA-21, SCA-22).
 
-use super::removal::{self, Mark, Removal};
+use super::{
+    owner::{Owner, bind_to},
+    removal::{self, Mark, Removal},
+};
 use crate::{
     Accounts, Bind, Bound, Changes, Consent, ConsentAccounts, ConsentChange, Context,
-    ContextOrigin, CorporateHash, Ended, Erased, Keys, Known, Learned, Psu, PsuHash, PsuRef,
-    Unavailable, Withdraw, Withdrawn,
+    ContextOrigin, CorporateHash, CustomerHash, Ended, Erased, Keys, Known, Learned, Psu, PsuHash,
+    PsuRef, Unavailable, Withdraw, Withdrawn,
     change::Change,
+    moves::Moves,
     rows::{BoundPsu, RowKey, Rows},
 };
 use portvakt_base::clock::Timestamp;
-use portvakt_interface::{TppId, headers::CorporateId};
-use std::sync::Arc;
-
-/// A PSU and the TPP that it is bound to, if the change is permitted.
-pub(super) struct Owner {
-    tpp: TppId,
-    pub(super) psu: PsuHash,
-}
+use portvakt_interface::headers::CorporateId;
 
 /// A binding that the bank imports, or that the core's answer states.
 pub(crate) struct NewBinding {
@@ -25,6 +22,8 @@ pub(crate) struct NewBinding {
     /// The context that the statement is about; `None` if it is about the PSU alone (SCA-22).
     context: Option<NewContext>,
     last_sca: Option<Timestamp>,
+    /// CTL-1.
+    customer: Option<CustomerHash>,
     /// Who states it. A binding that only the core states is a learned one (SCA-19).
     origin: ContextOrigin,
     /// Of the core's statement: the last removal before its request went out. After another one the statement is of no use.
@@ -52,51 +51,13 @@ enum Part {
     Binding,
 }
 
-impl Owner {
-    pub(super) fn new(keys: &Keys, who: PsuRef<'_>) -> Self {
-        Self {
-            tpp: who.tpp.clone(),
-            psu: keys.psu(who.psu),
-        }
-    }
-
-    fn owns(&self, bound: &BoundPsu) -> bool {
-        self.tpp == bound.tpp
-    }
-
-    /// A newly bound PSU, without session and context.
-    fn bound(&self, last_sca: Option<Timestamp>, learned: bool) -> BoundPsu {
-        BoundPsu {
-            tpp: self.tpp.clone(),
-            psu: Arc::new(Psu {
-                learned,
-                last_sca,
-                session: None,
-                contexts: Vec::new(),
-            }),
-        }
-    }
-}
-
-/// The row of a PSU that the bank binds to a TPP, with its last SCA moved forward. A binding that was only learned is replaced with
-/// everything that belongs to it, whichever TPP has it. `None` if the bank bound the PSU to another TPP (SCA-19).
-pub(super) fn bind_to(rows: &Rows, owner: &Owner, last_sca: Option<Timestamp>) -> Option<BoundPsu> {
-    match rows.psus.get(owner.psu) {
-        Some(bound) if owner.owns(bound) => Some(bound.with(|psu| {
-            psu.last_sca = psu.last_sca.max(last_sca);
-            psu.learned = false;
-        })),
-        Some(bound) if !bound.psu.learned => None,
-        Some(_) | None => Some(owner.bound(last_sca, false)),
-    }
-}
-
 impl NewBinding {
-    pub(crate) fn by_bank(keys: &Keys, bind: &Bind<'_>) -> Self {
+    pub(crate) fn by_bank(keys: &Keys, moves: &Moves, bind: &Bind<'_>) -> Self {
         Self {
-            owner: Owner::new(keys, bind.who),
+            owner: Owner::new(keys, moves, bind.who),
             context: Some(NewContext::new(keys, bind.corporate, bind.consent)),
             last_sca: Some(bind.last_sca),
+            customer: bind.customer.map(|key| keys.customer(key)),
             origin: if bind.imported {
                 ContextOrigin::Import
             } else {
@@ -106,13 +67,19 @@ impl NewBinding {
         }
     }
 
-    pub(crate) fn learned(keys: &Keys, learned: &Learned<'_>, since: Removal) -> Self {
+    pub(crate) fn learned(
+        keys: &Keys,
+        moves: &Moves,
+        learned: &Learned<'_>,
+        since: Removal,
+    ) -> Self {
         Self {
-            owner: Owner::new(keys, learned.who),
+            owner: Owner::new(keys, moves, learned.who),
             context: learned
                 .context
                 .map(|context| NewContext::new(keys, context.corporate, context.consent)),
             last_sca: learned.last_sca,
+            customer: None,
             origin: ContextOrigin::Core,
             since: Some(since),
         }
@@ -136,6 +103,7 @@ impl NewBinding {
             return bound;
         };
         bound.with(|psu| {
+            psu.customer = self.customer.or(psu.customer);
             psu.update_context(new.corporate, self.origin, |context| {
                 context.last_sca = context.last_sca.max(self.last_sca);
                 let before = context.consent.as_ref().map(|consent| consent.given);
@@ -153,6 +121,7 @@ impl NewBinding {
         let of_psu = Changes {
             binding: before.learned != after.learned,
             last_sca: before.last_sca != after.last_sca,
+            customer: before.customer != after.customer,
             ..Changes::default()
         };
         let Some(new) = &self.context else {
@@ -186,11 +155,12 @@ impl NewBinding {
             return bind_to(rows, &self.owner, self.last_sca).ok_or(Bound::Elsewhere);
         }
         match rows.psus.get(self.owner.psu) {
+            _ if self.owner.is_former(rows) => Err(Bound::Elsewhere),
             None => Ok(self.owner.bound(self.last_sca, true)),
-            Some(bound) if self.owner.owns(bound) && self.adds_agreement(&bound.psu) => {
+            Some(bound) if self.owner.owns(rows, bound) && self.adds_agreement(&bound.psu) => {
                 Ok(bound.with(|psu| psu.last_sca = psu.last_sca.max(self.last_sca)))
             }
-            Some(bound) if self.owner.owns(bound) => Err(Bound::Unchanged),
+            Some(bound) if self.owner.owns(rows, bound) => Err(Bound::Unchanged),
             Some(_) => Err(Bound::Elsewhere),
         }
     }
@@ -223,7 +193,7 @@ impl Change for NewBinding {
     type Outcome = Bound;
 
     fn keys(&self, keys: &mut Vec<RowKey>) {
-        keys.push(RowKey::Psu(self.owner.psu));
+        self.owner.keys(keys);
         keys.extend(
             self.since
                 .map(|_| RowKey::Token(removal::key(self.owner.psu))),
@@ -247,7 +217,7 @@ impl Change for NewBinding {
         let bound = self.update(bound);
         let outcome = match rows.psus.get(self.owner.psu) {
             None => Bound::New,
-            Some(before) if !self.owner.owns(before) => Bound::TakenOver,
+            Some(before) if !self.owner.owns(rows, before) => Bound::TakenOver,
             Some(before) => match self.changes(&before.psu, &bound.psu) {
                 changes if changes == Changes::default() => return Bound::Unchanged,
                 changes => Bound::Changed(changes),
@@ -261,11 +231,12 @@ impl Change for NewBinding {
 impl Withdrawal {
     pub(crate) fn new(
         keys: &Keys,
+        moves: &Moves,
         who: PsuRef<'_>,
         what: Withdraw,
         latest: Timestamp,
     ) -> Result<Self, Unavailable> {
-        let owner = Owner::new(keys, who);
+        let owner = Owner::new(keys, moves, who);
         Ok(Self {
             mark: Mark::new(owner.psu, latest)?,
             owner,
@@ -285,7 +256,8 @@ impl Change for Withdrawal {
     type Outcome = Withdrawn;
 
     fn keys(&self, keys: &mut Vec<RowKey>) {
-        keys.extend([RowKey::Psu(self.owner.psu), self.mark.key()]);
+        self.owner.keys(keys);
+        keys.push(self.mark.key());
     }
 
     /// The quota is never withdrawn.
@@ -295,7 +267,7 @@ impl Change for Withdrawal {
             self.mark.put(rows);
         }
         let bound = rows.psus.get(self.owner.psu);
-        let Some(bound) = bound.filter(|bound| self.owner.owns(bound)) else {
+        let Some(bound) = bound.filter(|bound| self.owner.owns(rows, bound)) else {
             return Withdrawn::Unknown;
         };
         let ends = |context: &Context| match self.part {

@@ -1,10 +1,11 @@
 //! The end of an SCA: its token is spent and its session begins, in one step (SCA-12).
 
-use super::bindings::{Owner, bind_to};
+use super::owner::{Owner, bind_to};
 use crate::{
-    Accounts, Consent, ContextOrigin, CorporateHash, Finish, Finished, Keys, Session, SessionHash,
-    TokenHash,
+    Accounts, Consent, ContextOrigin, CorporateHash, CustomerHash, Finish, Finished, Keys, Session,
+    SessionHash, TokenHash,
     change::Change,
+    moves::Moves,
     rows::{RowKey, Rows, TokenRow},
 };
 use portvakt_base::clock::Timestamp;
@@ -23,17 +24,19 @@ struct CompletedSca {
     corporate: Option<CorporateHash>,
     session: SessionHash,
     consent: Option<Accounts>,
+    customer: Option<CustomerHash>,
 }
 
 impl ScaEnd {
-    pub(crate) fn new(keys: &Keys, finish: Finish<'_>) -> Self {
+    pub(crate) fn new(keys: &Keys, moves: &Moves, finish: Finish<'_>) -> Self {
         let completed = finish.completion.map(|completion| CompletedSca {
-            owner: Owner::new(keys, completion.who),
+            owner: Owner::new(keys, moves, completion.who),
             corporate: completion.corporate.map(|id| keys.corporate(id)),
             session: keys.session(completion.who.tpp, &completion.session),
             consent: completion
                 .consent
                 .map(|accounts| Accounts::hashed(keys, accounts)),
+            customer: completion.customer.map(|key| keys.customer(key)),
         });
         Self {
             token: finish.token,
@@ -52,8 +55,9 @@ impl Change for ScaEnd {
 
     fn keys(&self, keys: &mut Vec<RowKey>) {
         keys.push(RowKey::Token(self.token));
-        let psu = self.completed.as_ref().map(|given| given.owner.psu);
-        keys.extend(psu.map(RowKey::Psu));
+        if let Some(given) = &self.completed {
+            given.owner.keys(keys);
+        }
     }
 
     fn decide(&self, rows: &mut Rows) -> Finished {
@@ -73,6 +77,7 @@ impl Change for ScaEnd {
                     id: given.session,
                     completed: self.now,
                 });
+                psu.customer = given.customer.or(psu.customer);
                 psu.update_context(given.corporate, ContextOrigin::Bank, |context| {
                     context.last_sca = context.last_sca.max(Some(self.now));
                     if let Some(accounts) = &given.consent {

@@ -25,8 +25,8 @@ const RESTING: u64 = 3_600;
 const AHEAD: [&str; 7] = [
     "UPDATE psu SET last_sca = min(last_sca, ?1), completed = min(completed, ?1)
      WHERE last_sca > ?1 OR completed > ?1",
-    "UPDATE context SET last_sca = min(last_sca, ?1), consent = min(consent, ?1)
-     WHERE last_sca > ?1 OR consent > ?1",
+    "UPDATE context SET last_sca = min(last_sca, ?1), consent = min(consent, ?1), used = min(used, ?1 - ?1 % 86400)
+     WHERE last_sca > ?1 OR consent > ?1 OR used > ?1",
     "UPDATE quota SET a = ?1 WHERE a > ?1",
     "UPDATE quota SET b = ?1 WHERE b > ?1",
     "UPDATE quota SET c = ?1 WHERE c > ?1",
@@ -139,15 +139,15 @@ fn put(connection: &Connection, name: &str, value: u64) -> rusqlite::Result<()> 
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::file::MIGRATIONS, *};
 
     const NOW: u64 = 1_790_000_000;
 
     fn file() -> Connection {
         let connection = Connection::open_in_memory().unwrap();
-        connection
-            .execute_batch(include_str!("schema.sql"))
-            .unwrap();
+        for step in MIGRATIONS {
+            connection.execute_batch(step).unwrap();
+        }
         connection
     }
 
@@ -174,8 +174,9 @@ mod tests {
         put(&connection, STEPPED_BACK, 1).unwrap();
         connection
             .execute_batch(&format!(
-                "INSERT INTO psu VALUES (x'01', 1, {0}, x'02', {0}), (x'03', 1, {1}, NULL, NULL);
-                 INSERT INTO context VALUES (x'01', x'', {0}, {0}, NULL), (x'03', x'', {1}, NULL, NULL);
+                "INSERT INTO psu (psu, tpp, last_sca, session, completed) VALUES (x'01', 1, {0}, x'02', {0}), (x'03', 1, {1}, NULL, NULL);
+                 INSERT INTO context (psu, corporate, last_sca, consent, used) VALUES
+                    (x'01', x'', {0}, {0}, {0} + 86400), (x'03', x'', {1}, NULL, NULL);
                  INSERT INTO quota VALUES (x'01', {0}, {1}, NULL, {0});
                  INSERT INTO page VALUES (x'01', {0}, 199);
                  INSERT INTO request VALUES (x'01', {0});",
@@ -203,6 +204,10 @@ mod tests {
                 NOW,
             ),
             ("SELECT count(*) FROM context WHERE consent IS NULL", 1),
+            (
+                "SELECT used FROM context WHERE psu = x'01'",
+                NOW - NOW % 86_400,
+            ),
             ("SELECT max(a, d) FROM quota", NOW),
             ("SELECT b FROM quota", NOW - 50),
             ("SELECT count(c) FROM quota", 0),

@@ -23,11 +23,12 @@ pub(crate) const APPLICATION_ID: i64 = 0x5076_6b74;
 
 /// The steps from one schema to the next. The first makes schema 1 from an empty file. A step that was released never
 /// changes.
-const MIGRATIONS: [&str; 4] = [
+pub(super) const MIGRATIONS: [&str; 5] = [
     include_str!("schema.sql"),
     include_str!("learned.sql"),
     BLOCKS,
     ORIGIN,
+    CUSTOMERS_AND_MOVES,
 ];
 
 /// CTL-2: the part of step 2 to 3 that makes the table of blocks.
@@ -35,6 +36,9 @@ const BLOCKS: &str = include_str!("blocks.sql");
 
 /// SCA-17, SCA-22: the step from 3 to 4, which records who confirmed a context.
 const ORIGIN: &str = include_str!("origin.sql");
+
+/// CTL-1, CTL-4: the step from 4 to 5, for the keys of the bank's customers, the days of last use, and moves of TPPs.
+const CUSTOMERS_AND_MOVES: &str = include_str!("customers_and_moves.sql");
 
 /// The time that a writer waits for another process.
 const BUSY: Duration = Duration::from_secs(2);

@@ -12,6 +12,7 @@ pub mod clock;
 pub mod file;
 mod kept_clock;
 mod log;
+mod moves;
 mod read;
 mod rows;
 mod shared;
@@ -20,7 +21,8 @@ mod watch;
 mod writer;
 
 use super::{
-    Block, BlockHash, Counters, Dated, Keys, OpenFault, PsuHash, StateSettings, Unavailable,
+    Counters, CustomerHash, Dated, Keys, OpenFault, PsuHash, StateSettings, Unavailable,
+    blocks::Standing,
     change::Change,
     engine::Engine,
     freshness::{Freshness, Reads},
@@ -32,6 +34,7 @@ use super::{
 };
 use log::Log;
 use portvakt_base::clock::Timestamp;
+use rusqlite::Connection;
 use shared::Shared;
 use std::{
     sync::{
@@ -99,8 +102,21 @@ impl Engine for Sqlite {
         self.readers.psu(psu, &self.shared).await
     }
 
-    async fn blocks(&self) -> Result<Dated<Vec<(BlockHash, Block)>>, Unavailable> {
-        self.readers.read(&self.shared, blocks::all).await
+    async fn psus_of(
+        &self,
+        customer: CustomerHash,
+        after: Option<PsuHash>,
+        most: u32,
+    ) -> Result<Vec<(PsuHash, BoundPsu)>, Unavailable> {
+        let read = move |sql: &Connection| {
+            let transaction = sql.unchecked_transaction()?;
+            rows::psus_of(&transaction, customer, after, most)
+        };
+        Ok(self.readers.read(&self.shared, read).await?.fact)
+    }
+
+    async fn standing(&self) -> Result<Dated<Standing>, Unavailable> {
+        self.readers.read(&self.shared, read::standing).await
     }
 
     async fn commit<C: Change>(&self, change: C) -> Result<C::Outcome, Unavailable> {

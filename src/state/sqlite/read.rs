@@ -1,7 +1,7 @@
-//! Reading the file, off the async workers: the lookup of a PSU, and every block of a TPP.
+//! Reading the file, off the async workers: the lookup of PSUs, and the bank's words about TPPs.
 
-use super::{file, rows, shared::Shared};
-use crate::{Dated, PsuHash, Unavailable, lock::lock, rows::BoundPsu};
+use super::{blocks, file, moves, rows, shared::Shared};
+use crate::{Dated, PsuHash, Unavailable, blocks::Standing, lock::lock, rows::BoundPsu};
 use portvakt_base::clock::BootTime;
 use rusqlite::Connection;
 use std::{
@@ -77,6 +77,15 @@ impl Readers {
         });
         task.await.unwrap_or_else(|_| Err(ended()))
     }
+}
+
+/// The blocks and the moves of one moment.
+pub(super) fn standing(connection: &Connection) -> rusqlite::Result<Standing> {
+    let transaction = connection.unchecked_transaction()?;
+    Ok(Standing {
+        blocks: blocks::all(&transaction)?,
+        moves: moves::all(&transaction)?,
+    })
 }
 
 fn read(connection: &Connection, psu: PsuHash) -> rusqlite::Result<Option<BoundPsu>> {

@@ -2,10 +2,10 @@
 //!
 //! Deliberately not here: any decision. A row is written as the rules left it, or removed if they removed it.
 
-use super::blocks;
+use super::{blocks, moves};
 use crate::{
-    Consent, Context, ContextOrigin, Hash, ListHash, Psu, PsuHash, QuotaHash, RequestHash, Session,
-    TokenHash,
+    Consent, Context, ContextOrigin, CustomerHash, Hash, ListHash, Psu, PsuHash, QuotaHash,
+    RequestHash, Session, TokenHash,
     hash::{OfList, OfPsu, OfQuota, OfRequest, OfToken},
     rows::{BoundPsu, ChangedRow, ListRow, RowKey, Rows, TokenRow},
     rules::Calls,
@@ -30,6 +30,9 @@ pub(super) fn load(sql: &Connection, keys: &[RowKey], rows: &mut Rows) -> Result
             RowKey::Block(key) if !rows.blocks.has(key) => {
                 rows.blocks.load(key, blocks::find(sql, key)?);
             }
+            RowKey::Move(key) if !rows.moves.has(key) => {
+                rows.moves.load(key, moves::find(sql, key)?);
+            }
             _ => {}
         }
     }
@@ -53,7 +56,8 @@ pub(super) fn write(sql: &Connection, rows: &Rows) -> Result<()> {
     for changed in rows.psus.changed() {
         write_psu(sql, &changed)?;
     }
-    blocks::write(sql, &rows.blocks)
+    blocks::write(sql, &rows.blocks)?;
+    moves::write(sql, &rows.moves)
 }
 
 fn quota(sql: &Connection, key: QuotaHash) -> Result<Option<Calls>> {
@@ -145,12 +149,13 @@ fn delete<K>(sql: &Connection, statement: &str, key: Hash<K>) -> Result<()> {
 pub(super) fn psu(sql: &Connection, key: PsuHash) -> Result<Option<BoundPsu>> {
     let found = sql
         .prepare_cached(
-            "SELECT tpp.name, psu.last_sca, psu.session, psu.completed, psu.learned
+            "SELECT tpp.name, psu.last_sca, psu.session, psu.completed, psu.learned, psu.customer
              FROM psu JOIN tpp ON tpp.id = psu.tpp WHERE psu.psu = ?1",
         )?
         .query_row([key.as_bytes()], |row| {
             let session: Option<[u8; 16]> = row.get(2)?;
             let completed: Option<i64> = row.get(3)?;
+            let customer: Option<[u8; 16]> = row.get(5)?;
             let session = session.zip(completed).map(|(id, completed)| Session {
                 id: Hash::from_bytes(id),
                 completed: timestamp(completed),
@@ -160,6 +165,7 @@ pub(super) fn psu(sql: &Connection, key: PsuHash) -> Result<Option<BoundPsu>> {
                 last_sca: known_time(row.get(1)?),
                 session,
                 contexts: Vec::new(),
+                customer: customer.map(Hash::from_bytes),
             };
             Ok((tpp(row)?, psu))
         })
@@ -169,12 +175,35 @@ pub(super) fn psu(sql: &Connection, key: PsuHash) -> Result<Option<BoundPsu>> {
     };
     psu.contexts = sql
         .prepare_cached(
-            "SELECT corporate, last_sca, consent, accounts, origin FROM context WHERE psu = ?1 ORDER BY corporate",
+            "SELECT corporate, last_sca, consent, accounts, origin, used FROM context WHERE psu = ?1 ORDER BY corporate",
         )?
         .query_map([key.as_bytes()], context)?
         .collect::<Result<Vec<_>>>()?;
     let psu = Arc::new(psu);
     Ok(Some(BoundPsu { tpp, psu }))
+}
+
+/// PSUs of a customer of the bank (CTL-1), after one of them. Call this in a transaction.
+pub(super) fn psus_of(
+    sql: &Connection,
+    customer: CustomerHash,
+    after: Option<PsuHash>,
+    most: u32,
+) -> Result<Vec<(PsuHash, BoundPsu)>> {
+    let after = after.as_ref().map_or(&[][..], |psu| psu.as_bytes());
+    let keys = sql
+        .prepare_cached(
+            "SELECT psu FROM psu WHERE customer = ?1 AND psu > ?2 ORDER BY psu LIMIT ?3",
+        )?
+        .query_map((customer.as_bytes(), after, most), |row| {
+            row.get(0).map(PsuHash::from_bytes)
+        })?
+        .collect::<Result<Vec<_>>>()?;
+    let mut psus = Vec::new();
+    for key in keys {
+        psus.extend(psu(sql, key)?.map(|bound| (key, bound)));
+    }
+    Ok(psus)
 }
 
 /// The TPP of a row. This program writes only valid identities, so a row without one is refused.
@@ -191,6 +220,7 @@ fn context(row: &rusqlite::Row<'_>) -> Result<Context> {
     let agreement: Vec<u8> = row.get(0)?;
     let named: Option<Vec<u8>> = row.get(3)?;
     let given: Option<i64> = row.get(2)?;
+    let used: Option<i64> = row.get(5)?;
     Ok(Context {
         corporate: corporate(&agreement),
         origin: ContextOrigin::stored(row.get(4)?),
@@ -199,6 +229,7 @@ fn context(row: &rusqlite::Row<'_>) -> Result<Context> {
             given: timestamp(given),
             accounts: accounts(named.as_deref()),
         }),
+        used: used.map(timestamp),
     })
 }
 
@@ -217,10 +248,10 @@ fn write_psu(sql: &Connection, changed: &ChangedRow<'_, OfPsu, BoundPsu>) -> Res
     sql.prepare_cached("INSERT INTO tpp (name) VALUES (?1) ON CONFLICT (name) DO NOTHING")?
         .execute([tpp.as_str()])?;
     sql.prepare_cached(
-        "INSERT INTO psu (psu, tpp, last_sca, session, completed, learned)
-         VALUES (?1, (SELECT id FROM tpp WHERE name = ?2), ?3, ?4, ?5, ?6)
+        "INSERT INTO psu (psu, tpp, last_sca, session, completed, learned, customer)
+         VALUES (?1, (SELECT id FROM tpp WHERE name = ?2), ?3, ?4, ?5, ?6, ?7)
          ON CONFLICT (psu) DO UPDATE SET
-            tpp = excluded.tpp, last_sca = ?3, session = ?4, completed = ?5, learned = ?6",
+            tpp = excluded.tpp, last_sca = ?3, session = ?4, completed = ?5, learned = ?6, customer = ?7",
     )?
     .execute((
         changed.key.as_bytes(),
@@ -229,6 +260,7 @@ fn write_psu(sql: &Connection, changed: &ChangedRow<'_, OfPsu, BoundPsu>) -> Res
         psu.session.as_ref().map(|session| session.id.as_bytes()),
         psu.session.map(|session| seconds(session.completed)),
         psu.learned,
+        psu.customer.as_ref().map(Hash::as_bytes),
     ))?;
     for context in contexts.iter().filter(|context| !stored.contains(context)) {
         write_context(sql, changed.key, context)?;
@@ -239,9 +271,9 @@ fn write_psu(sql: &Connection, changed: &ChangedRow<'_, OfPsu, BoundPsu>) -> Res
 fn write_context(sql: &Connection, psu: PsuHash, context: &Context) -> Result<()> {
     let consent = context.consent.as_ref();
     sql.prepare_cached(
-        "INSERT INTO context (psu, corporate, last_sca, consent, accounts, origin)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-         ON CONFLICT (psu, corporate) DO UPDATE SET last_sca = ?3, consent = ?4, accounts = ?5, origin = ?6",
+        "INSERT INTO context (psu, corporate, last_sca, consent, accounts, origin, used)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+         ON CONFLICT (psu, corporate) DO UPDATE SET last_sca = ?3, consent = ?4, accounts = ?5, origin = ?6, used = ?7",
     )?
     .execute((
         psu.as_bytes(),
@@ -250,6 +282,7 @@ fn write_context(sql: &Connection, psu: PsuHash, context: &Context) -> Result<()
         consent.map(|consent| seconds(consent.given)),
         consent.and_then(|consent| accounts_bytes(&consent.accounts)),
         context.origin.number(),
+        context.used.map(seconds),
     ))?;
     Ok(())
 }

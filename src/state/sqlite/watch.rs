@@ -5,7 +5,7 @@
 //! the thread did not run, or the file is not the opened one, nothing is answered from memory.
 
 use super::{
-    blocks, file,
+    file, read,
     shared::Shared,
     writer::{Job, Writer},
 };
@@ -66,7 +66,7 @@ struct Watch {
     connection: Option<Connection>,
     /// The last change that was read.
     read: i64,
-    /// Whether blocks of TPPs must be read again.
+    /// Whether blocks and moves of TPPs must be read again.
     blocks_due: bool,
     ticks: u32,
     shared: Arc<Shared>,
@@ -132,7 +132,7 @@ impl Watch {
         let live = &self.shared.process.blocks;
         while self.blocks_due {
             let reading = live.reading();
-            self.blocks_due = !live.replace(reading, blocks::all(connection)?);
+            self.blocks_due = !live.replace(reading, read::standing(connection)?);
         }
         Ok(())
     }

@@ -219,7 +219,8 @@ fn write(
     match &outcome {
         Ok(()) => {
             *connection = Some(open);
-            shared.process.blocks.apply(rows.changed_blocks());
+            let blocks = &shared.process.blocks;
+            blocks.apply(rows.changed_blocks(), rows.changed_moves());
         }
         Err(_) => {
             for decided in &rows.used_up {
@@ -299,7 +300,7 @@ fn transact(
 }
 
 /// Logs the rows that the other processes on the file must drop from their caches, or read again: PSUs that changed, quotas that are no
-/// longer used up, and blocks. Only the end of the log is kept.
+/// longer used up, and blocks and moves of TPPs. Only the end of the log is kept.
 fn log_changes(sql: &Transaction<'_>, rows: &Rows) -> rusqlite::Result<()> {
     let psus = rows.psus.changed().map(|psu| (0, *psu.key.as_bytes()));
     let quotas = rows.used_up.iter().filter_map(|decided| match decided {
@@ -308,7 +309,10 @@ fn log_changes(sql: &Transaction<'_>, rows: &Rows) -> rusqlite::Result<()> {
     });
     let blocks = rows.blocks.changed();
     let blocks = blocks.map(|block| (2, *block.key.as_bytes()));
-    let changes: Vec<(i64, [u8; 16])> = psus.chain(quotas).chain(blocks).collect();
+    let moves = rows.moves.changed();
+    let moves = moves.map(|moved| (2, *moved.key.as_bytes()));
+    let changes = psus.chain(quotas).chain(blocks).chain(moves);
+    let changes: Vec<(i64, [u8; 16])> = changes.collect();
     if changes.is_empty() {
         return Ok(());
     }

@@ -41,7 +41,7 @@ struct Table {
     from_file: &'static str,
 }
 
-const TABLES: [Table; 7] = [
+const TABLES: [Table; 8] = [
     Table {
         name: "psu",
         columns: &[
@@ -51,10 +51,11 @@ const TABLES: [Table; 7] = [
             ("last_sca", ColumnType::Integer),
             ("session", ColumnType::Uuid),
             ("completed", ColumnType::Integer),
+            ("customer", ColumnType::Uuid),
         ],
         key: "psu",
-        from_file: "SELECT psu.psu, tpp.name, psu.learned, nullif(psu.last_sca, 0), psu.session, psu.completed
-            FROM psu JOIN tpp ON tpp.id = psu.tpp ORDER BY psu.psu",
+        from_file: "SELECT psu.psu, tpp.name, psu.learned, nullif(psu.last_sca, 0), psu.session, psu.completed,
+            psu.customer FROM psu JOIN tpp ON tpp.id = psu.tpp ORDER BY psu.psu",
     },
     Table {
         name: "context",
@@ -65,9 +66,11 @@ const TABLES: [Table; 7] = [
             ("consent", ColumnType::Integer),
             ("accounts", ColumnType::Bytes),
             ("origin", ColumnType::Integer),
+            ("used", ColumnType::Integer),
         ],
         key: "psu, corporate",
-        from_file: "SELECT psu, corporate, nullif(last_sca, 0), consent, accounts, origin FROM context ORDER BY psu, corporate",
+        from_file: "SELECT psu, corporate, nullif(last_sca, 0), consent, accounts, origin, used
+            FROM context ORDER BY psu, corporate",
     },
     Table {
         name: "quota",
@@ -120,6 +123,17 @@ const TABLES: [Table; 7] = [
         ],
         key: "key",
         from_file: "SELECT key, tpp, scope, psu, reason, since, until FROM block ORDER BY key",
+    },
+    Table {
+        name: "moved",
+        columns: &[
+            ("key", ColumnType::Uuid),
+            ("tpp", ColumnType::Text),
+            ("now", ColumnType::Text),
+            ("since", ColumnType::Integer),
+        ],
+        key: "key",
+        from_file: "SELECT key, tpp, now, since FROM moved ORDER BY key",
     },
 ];
 

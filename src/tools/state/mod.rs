@@ -234,6 +234,9 @@ fn vacuum(path: &Path) -> Result<String, StateFault> {
 fn accept_clock(path: &Path, now: Timestamp) -> Result<String, StateFault> {
     let sql = |error| StateFault::Sql(path.to_owned(), error);
     let mut connection = file::connect(path).map_err(sql)?;
+    if !file::is_current(&connection, path)? {
+        return Err(StateFault::Earlier(path.to_owned()));
+    }
     let accepted = clock::accept(&mut connection, now).map_err(sql)?;
     Ok(accepted_clock(accepted, now))
 }
@@ -285,7 +288,7 @@ mod tests {
         take(&store, 1).await;
         let shown = show::show(&path).unwrap();
         for expected in [
-            "portvakt.db: schema 4\n",
+            "portvakt.db: schema 5\n",
             "1 2026-01-01T00:00:00Z to 2026-01-01T00:00:00Z\n",
             "latest time that was seen                2026-01-01T00:00:00Z\n",
             "good\n",

@@ -520,6 +520,7 @@ async fn a_psu_belongs_to_one_tpp<D: Data>() {
         corporate: None,
         last_sca: at(BEGIN + 2),
         consent: None,
+        customer: None,
     };
     assert_eq!(store.bind(bind).await.unwrap(), Bound::Elsewhere);
     assert_eq!(
@@ -631,6 +632,7 @@ async fn binding_moves_forward_only<D: Data>() {
         corporate: None,
         last_sca: at(last_sca),
         consent: consent.map(|given| (at(given), &accounts)),
+        customer: None,
     };
     let facts = async || {
         let psu = store.psu(who(1)).await.unwrap().unwrap();
@@ -713,6 +715,7 @@ async fn what_was_learned_gives_way_to_the_bank<D: Data>() {
         corporate: None,
         last_sca: at(BEGIN),
         consent: None,
+        customer: None,
     };
     let psu = async |tpp| {
         store
@@ -763,6 +766,7 @@ async fn what_was_learned_gives_way_to_the_bank<D: Data>() {
         context: true,
         last_sca: true,
         consent: None,
+        customer: false,
     };
     let bound = store.bind(bind(&TPP)).await.unwrap();
     assert_eq!(bound, Bound::Changed(confirmed));
@@ -866,6 +870,7 @@ async fn agreements_are_learned_of_learned_psus_only<D: Data>() {
         corporate: None,
         last_sca: at(BEGIN),
         consent: None,
+        customer: None,
     };
     store.bind(bind).await.unwrap();
     let bound = (10, vec![None, None, Some(10)]);

@@ -358,6 +358,7 @@ impl Model {
             corporate,
             session: session.clone(),
             consent: consent.as_ref(),
+            customer: None,
         });
         let finish = Finish {
             token: hash(token),
@@ -418,6 +419,7 @@ impl Model {
             corporate,
             last_sca: at(last_sca),
             consent: given.map(|given| (at(given), &accounts)),
+            customer: None,
         };
         let would = store.would_bind(&bind).await.unwrap();
         let bound = store.bind(bind).await.unwrap();

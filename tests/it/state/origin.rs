@@ -1,7 +1,9 @@
 //! Agreements of unknown origin: a state of an earlier schema, in which a TPP's word was kept, is moved forward, counted and cleaned
 //! (SCA-17, SCA-22).
 
-use super::{BEGIN, OTHER, PostgresSchema, TPP, at, finish, learn_now, who};
+use super::{
+    BEGIN, OTHER, PostgresSchema, TPP, WITHOUT_CUSTOMERS, at, finish, learn_now, way_back, who,
+};
 use crate::{
     harness::{Gate, eventually_async, postgres},
     state::Data,
@@ -16,18 +18,12 @@ use portvakt::{
 use rusqlite::Connection;
 use std::{
     fs,
-    path::Path,
     process::{Command, Output},
 };
 
-/// The way back from the current schema to the one before, as docs/operations.md shows it: of a file, and of a database.
-fn way_back(number: usize) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/operations.md");
-    let text = fs::read_to_string(path).unwrap();
-    let (_, section) = text.split_once("## Back to the version before\n").unwrap();
-    let section = section.split("\n## ").next().unwrap();
-    let block = section.split("```sql\n").nth(number + 1).unwrap();
-    block.split("```").next().unwrap().to_owned()
+/// The way back to a schema without the mark.
+fn back(to: &str) -> String {
+    format!("{WITHOUT_CUSTOMERS} {}", way_back("origin", to))
 }
 
 fn agreement(number: u128) -> Option<Known<CorporateId>> {
@@ -52,6 +48,7 @@ fn bind(psu: u128) -> Bind<'static> {
         imported: true,
         last_sca: at(BEGIN),
         consent: None,
+        customer: None,
     }
 }
 
@@ -151,7 +148,7 @@ async fn invented_agreements_of_a_file_are_counted_and_dropped() {
     fill(&StateStore::open(&settings).unwrap()).await;
     let sql = Connection::open(&settings.file).unwrap();
     let number = |query: &str| sql.query_row(query, [], |row| row.get::<_, i64>(0));
-    sql.execute_batch(&way_back(0)).unwrap();
+    sql.execute_batch(&back("user_version = 3")).unwrap();
     assert_eq!(number("PRAGMA user_version").unwrap(), 3);
     assert!(number("SELECT count(origin) FROM context").is_err());
     sql.execute_batch("DROP VIEW tpp_blocks; DROP TABLE block; PRAGMA user_version = 2")
@@ -176,6 +173,7 @@ async fn invented_agreements_of_a_database_are_counted_and_dropped() {
             server.folder().display()
         ))
         .for_program();
-    server.sql(&format!("SET search_path = {user}; {}", way_back(1)));
+    let back = back("value = '2'");
+    server.sql(&format!("SET search_path = {user}; {back}"));
     clean(&gate, &data.open()).await;
 }

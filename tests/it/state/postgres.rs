@@ -12,7 +12,8 @@ mod replaced;
 mod standby;
 
 use super::{
-    BEGIN, DAY, Data, OTHER, PostgresSchema, TPP, call, database, finish, held, request, user, who,
+    BEGIN, DAY, Data, OTHER, PostgresSchema, TPP, WITHOUT_CUSTOMERS, at, call, database, finish,
+    held, request, user, who,
 };
 use crate::harness::{
     Call, Gate, LIMIT, Lines, Lost, Postgres, Protocol, Proxy, accepted, ended, eventually,
@@ -20,8 +21,8 @@ use crate::harness::{
 };
 use portvakt::interface::{headers::CorporateId, operations::Environment};
 use portvakt::state::{
-    ClaimRequest, Decision, Known, PlantedFault, PostgresSettings, Retention, StaleReads,
-    StateSettings, StateStore, Withdraw,
+    ClaimRequest, CustomerKey, Decision, Known, PlantedFault, PostgresSettings, Retention,
+    StaleReads, StateSettings, StateStore, Withdraw,
 };
 use std::{
     process::{Command, Stdio},
@@ -346,7 +347,7 @@ async fn a_cancelled_wait_for_the_standby_is_no_commit() {
     assert!(matches!(again.await.unwrap(), Decision::Replayed));
 }
 
-/// The table of blocks and the mark of origin are added to a database of schema 1, and nothing else changes. A database of another key is left alone.
+/// All later tables and columns are added to a database of schema 1, and nothing else changes. A database of another key is left alone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_earlier_schema_is_brought_up_to_date() {
     let Some(server) = postgres() else { return };
@@ -356,7 +357,8 @@ async fn an_earlier_schema_is_brought_up_to_date() {
     let _ = held(store.commit(call(1, BEGIN)).await.unwrap());
     drop(store);
     server.sql(&format!(
-        "DROP VIEW {user}.tpp_blocks, {user}.psu_consents; DROP TABLE {user}.block; ALTER TABLE {user}.context DROP COLUMN origin;
+        "SET search_path = {user}; {WITHOUT_CUSTOMERS}
+        DROP VIEW {user}.tpp_blocks, {user}.psu_consents; DROP TABLE {user}.block; ALTER TABLE {user}.context DROP COLUMN origin;
         UPDATE {user}.meta SET value = '1' WHERE name = 'schema'"
     ));
     let mut other = data.0.clone();
@@ -445,6 +447,7 @@ async fn a_file_is_copied_into_the_database() {
     let file = |name: &str| gate.folder().join("state").join(name);
     let store = StateStore::open(&StateSettings::new(file("portvakt.db"), file("hash.key")));
     let store = store.unwrap();
+    let customer = CustomerKey::parse("0042").unwrap();
     for key in 0..20 {
         let _ = held(store.commit(call(key, BEGIN + key)).await.unwrap());
         let _ = held(
@@ -453,10 +456,11 @@ async fn a_file_is_copied_into_the_database() {
                 .await
                 .unwrap(),
         );
-        store
-            .finish(finish(key, u128::from(key), "s", BEGIN + key))
-            .await
-            .unwrap();
+        let mut finished = finish(key, u128::from(key), "s", BEGIN + key);
+        finished.completion.as_mut().unwrap().customer = Some(&customer);
+        store.finish(finished).await.unwrap();
+        let psu = who(u128::from(key)).psu;
+        store.note_use(psu, None, at(BEGIN + key)).await.unwrap();
     }
     let run = |command: &str| {
         Command::new(env!("CARGO_BIN_EXE_portvakt"))
@@ -525,7 +529,10 @@ async fn a_file_is_copied_into_the_database() {
             session.id,
             store.keys().session(&TPP, &super::session_id("s"))
         );
+        assert_eq!(psu.contexts[0].used, Some(at(BEGIN)));
     }
+    let found = store.accesses_of(&customer).await.unwrap();
+    assert_eq!(found.accesses.len(), 20);
     // A clock that stepped back is accepted in the database too.
     let back = BEGIN - 2 * DAY;
     assert!(store.commit(call(1, back)).await.is_err());
@@ -538,11 +545,26 @@ async fn a_file_is_copied_into_the_database() {
     )
     .await;
     assert!(store.counters().clock_stepped_back);
+    // SCA-13: times ahead move back, and what is missing stays so: no consent and no session comes of it.
+    let sql = |query: &str| postgres().unwrap().sql(query);
+    sql(&format!(
+        "UPDATE {user}.context SET last_sca = 4000000000, consent = NULL, accounts = NULL;
+         UPDATE {user}.psu SET last_sca = 4000000000, session = NULL, completed = NULL"
+    ));
     let accepted = run("accept-clock");
     assert!(
         text(&accepted.stdout).contains("is taken for right"),
         "{accepted:?}"
     );
+    for (what, rows) in [
+        ("context WHERE consent IS NOT NULL", "0"),
+        ("psu WHERE completed IS NOT NULL", "0"),
+        ("context WHERE last_sca < 4000000000", "20"),
+        ("psu WHERE last_sca < 4000000000", "20"),
+    ] {
+        let query = format!("SELECT count(*) FROM {user}.{what}");
+        assert_eq!(sql(&query), [rows], "{what}");
+    }
     eventually_async("the gateway knows", async || {
         !store.counters().clock_stepped_back
     })

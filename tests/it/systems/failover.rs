@@ -100,6 +100,7 @@ fn sca(psu: u64) -> Finish<'static> {
             corporate: None,
             session: SessionId::from_text("s").unwrap(),
             consent: Some(&ConsentAccounts::All),
+            customer: None,
         }),
         now: Timestamp::from_unix(NOW),
     }

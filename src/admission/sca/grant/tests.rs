@@ -1,8 +1,11 @@
 //! Each row of the session table, and each limit to the second on both sides, without a store.
 
+/// The day of the last use.
+mod day_of_use;
+
 use super::*;
 use crate::{
-    interface::{TppId, headers::SessionId},
+    interface::headers::SessionId,
     state::{Accounts, ContextOrigin, Session},
 };
 use jiff::civil::date;
@@ -22,9 +25,13 @@ fn keys() -> Keys {
     Keys::new(&[1; 32])
 }
 
+fn tpp() -> TppId {
+    TppId::parse("PSDNO-FSA-1").unwrap()
+}
+
 fn session(name: &str) -> SessionHash {
     let id = SessionId::from_text(name).unwrap();
-    keys().session(&TppId::parse("PSDNO-FSA-1").unwrap(), &id)
+    keys().session(&tpp(), &id)
 }
 
 /// A PSU who completed an SCA in private, under session S, and consented to all accounts.
@@ -45,7 +52,9 @@ fn psu() -> Psu {
                 given: then,
                 accounts: Accounts::All,
             }),
+            used: None,
         }],
+        customer: None,
     }
 }
 
@@ -93,7 +102,7 @@ fn judge_by(
         at: Timestamp::from_unix(THEN + after),
         today: date(2026, 7, 1),
     };
-    let known = known.map(|facts| KnownPsu::with_facts(ID.to_show(), facts.clone()));
+    let known = known.map(|facts| KnownPsu::with_facts(ID.to_show(), tpp(), facts.clone()));
     grant(need, known.as_ref(), &terms)
 }
 

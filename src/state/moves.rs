@@ -1,0 +1,133 @@
+//! TPPs that changed their organizationIdentifier (CTL-4), as every gateway of the state holds them in memory beside the blocks.
+//!
+//! A move changes no row of a PSU. It says that what was bound to one identity belongs to another from now on: rows keep the identity under
+//! which they were written, and their quotas are counted under it, so that the call the other way undoes it exactly. Invariant: no TPP is
+//! moved to itself, by whatever way.
+
+use portvakt_base::clock::Timestamp;
+use portvakt_interface::{ForbiddenTpp, TppId};
+use std::collections::BTreeMap;
+
+/// A TPP that has another identity now, by the bank's word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Move {
+    /// The former identity.
+    pub from: TppId,
+    /// The identity to which bindings, consents, quota and blocks belong now.
+    pub to: TppId,
+    /// The time of the call.
+    pub since: Timestamp,
+}
+
+/// The outcome of moving a TPP (CTL-4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moved {
+    /// It is moved.
+    Done,
+    /// It had been moved the other way, and that is undone.
+    Undone,
+    /// It had been moved before: nothing changed.
+    Before,
+    /// It had been moved to another identity: nothing changed.
+    Elsewhere,
+    /// The identity to which it should be moved had been moved itself: nothing changed.
+    TargetMoved,
+}
+
+/// The moves of a moment, by the former identity.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Moves(BTreeMap<TppId, TppId>);
+
+impl Moves {
+    pub(super) fn new<'a>(moves: impl Iterator<Item = &'a Move>) -> Self {
+        Self(moves.map(|it| (it.from.clone(), it.to.clone())).collect())
+    }
+
+    /// Whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether exactly this TPP has another identity now.
+    pub(super) fn is_former(&self, tpp: &TppId) -> bool {
+        self.0.contains_key(tpp)
+    }
+
+    /// The TPP to which the rows under an identity belong.
+    pub(super) fn owner<'t>(&'t self, tpp: &'t TppId) -> &'t TppId {
+        let mut owner = tpp;
+        // As many steps as there are moves: rows that an operator wrote by hand may lead in a circle.
+        for _ in 0..self.0.len() {
+            match self.0.get(owner) {
+                Some(next) => owner = next,
+                None => break,
+            }
+        }
+        owner
+    }
+
+    /// The former identities whose rows belong to a TPP now.
+    pub(super) fn formers<'t>(&'t self, tpp: &'t TppId) -> impl Iterator<Item = &'t TppId> {
+        let formers = self.0.keys();
+        formers.filter(move |former| *former != tpp && self.owner(former) == tpp)
+    }
+
+    /// The TPPs to which a block of an identity, in whatever spelling, applies by a move.
+    pub(super) fn owners_of(&self, tpp: &ForbiddenTpp) -> Vec<ForbiddenTpp> {
+        let formers = self.0.keys().filter(|former| tpp.names(former));
+        let mut owners: Vec<_> = formers
+            .map(|former| ForbiddenTpp::of(self.owner(former)))
+            .filter(|owner| owner != tpp)
+            .collect();
+        owners.sort_unstable();
+        owners.dedup();
+        owners
+    }
+
+    /// The former identities that a call means which takes something away from a TPP, in whatever spelling.
+    pub(super) fn formers_of(&self, tpp: &ForbiddenTpp) -> impl Iterator<Item = &TppId> {
+        let formers = self.0.keys();
+        formers.filter(|former| tpp.names(self.owner(former)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tpp(name: &str) -> TppId {
+        TppId::parse(&format!("PSDNO-FSA-{name}")).unwrap()
+    }
+
+    fn moves(moves: &[(&str, &str)]) -> Moves {
+        let moves: Vec<_> = moves
+            .iter()
+            .map(|(from, to)| Move {
+                from: tpp(from),
+                to: tpp(to),
+                since: Timestamp::from_unix(1),
+            })
+            .collect();
+        Moves::new(moves.iter())
+    }
+
+    #[test]
+    fn rows_belong_to_the_last_identity() {
+        let moves = moves(&[("1", "2"), ("2", "3"), ("4", "3")]);
+        for name in ["1", "2", "3", "4"] {
+            assert_eq!(*moves.owner(&tpp(name)), tpp("3"), "{name}");
+        }
+        assert_eq!(*moves.owner(&tpp("5")), tpp("5"));
+        let formers = |name| moves.formers(&tpp(name)).cloned().collect::<Vec<_>>();
+        assert_eq!(formers("3"), [tpp("1"), tpp("2"), tpp("4")]);
+        assert_eq!(formers("2"), []);
+        assert!(moves.is_former(&tpp("2")) && !moves.is_former(&tpp("3")));
+    }
+
+    #[test]
+    fn a_circle_that_somebody_wrote_by_hand_ends() {
+        let moves = moves(&[("1", "2"), ("2", "1")]);
+        let _ = moves.owner(&tpp("1"));
+        assert_eq!(moves.formers(&tpp("3")).count(), 0);
+    }
+}
