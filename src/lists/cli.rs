@@ -64,7 +64,7 @@ struct ImportOptions {
     /// The time as of which lists and services are judged (RFC 3339, or a day in UTC); now by default
     #[arg(long, value_name = "TIME", value_parser = moment)]
     at: Option<Timestamp>,
-    /// Leave out the list of a country, such as ES; may be repeated
+    /// Leave out the list of a country, such as ES; may be repeated. A country that no list has is refused
     #[arg(long, value_name = "COUNTRY")]
     leave_out: Vec<String>,
     /// The program xmlsec1: it must accept each signature too, and refuse a list that was altered
@@ -73,7 +73,8 @@ struct ImportOptions {
     /// Write the bundle, and leave the last one in use
     #[arg(long)]
     hold: bool,
-    /// Allow that a list of the last bundle is missing, or that over a tenth of its anchors go
+    /// Allow that a list of the last bundle is missing, or that over a tenth of its anchors for seals or for websites go, whatever new ones
+    /// come
     #[arg(long)]
     allow_shrink: bool,
 }

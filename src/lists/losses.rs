@@ -2,7 +2,8 @@
 //!
 //! Invariants: a certificate loses trust if the gateway trusts it by the bundle before at the time, and refuses it by the new one; every
 //! certificate that was seen within 30 days is counted once, and one that cannot be judged is named. Deliberately not here: the operator's
-//! own anchors (`trust.anchors`), which no bundle changes.
+//! own anchors (`trust.anchors`). A certificate that only one of these makes trusted is no loss here, though the gateway refuses it if the new
+//! bundle names its nearest CA without vouching for it.
 
 // The files of gateways.
 mod seen;
@@ -129,7 +130,7 @@ impl Losses {
             ),
             (
                 &self.unqualified,
-                "refused by both bundles, unless an anchor of your own (trust.anchors) has the CA itself:",
+                "trusted by neither bundle, and refused by this one unless an anchor of your own (trust.anchors) has the CA itself:",
             ),
         ] {
             if !named.is_empty() {

@@ -1,6 +1,7 @@
 //! What a bundle may be after another (CRT-13): no list goes back, and no more than a tenth of the anchors go at once.
 
 use super::document::{BundleDocument, ListEntry, Use};
+use std::collections::BTreeSet;
 
 /// Why a bundle may not follow another.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,15 +28,15 @@ pub enum Regression {
         "{0}: its list was in the last bundle and is not among the files; fetch it, or allow it with --allow-shrink"
     )]
     Gone(String),
-    /// Over a tenth fewer anchors than before.
+    /// Over a tenth of the anchors of the last bundle go, whatever new ones come.
     #[error(
-        "{count} anchors for {of}, before {last}: over a tenth fewer; look at the difference, and allow it with --allow-shrink"
+        "{gone} of the {last} anchors for {of} of the last bundle go: over a tenth; look at the difference, and allow it with --allow-shrink"
     )]
     Shrunk {
         /// The folder.
         of: &'static str,
-        /// How many.
-        count: usize,
+        /// How many go.
+        gone: usize,
         /// How many in the last bundle.
         last: usize,
     },
@@ -52,17 +53,26 @@ pub fn check(last: &BundleDocument, next: &BundleDocument, allow_shrink: bool) -
         }
     }
     for of in Use::ALL {
-        let (before, count) = (last.count(of), next.count(of));
+        let before = digests(last, of);
+        // New anchors do not make up for those that go: a TPP below one of these loses trust.
+        let gone = before.difference(&digests(next, of)).count();
         // Over a tenth: ten times what went is more than there was.
-        if !allow_shrink && before.saturating_sub(count).saturating_mul(10) > before {
+        if !allow_shrink && gone.saturating_mul(10) > before.len() {
             faults.push(Regression::Shrunk {
                 of: of.folder(),
-                count,
-                last: before,
+                gone,
+                last: before.len(),
             });
         }
     }
     faults
+}
+
+/// The SHA-256 of each anchor that serves for a use, by which the difference is shown too.
+fn digests(bundle: &BundleDocument, of: Use) -> BTreeSet<&str> {
+    let anchors = bundle.anchors.iter();
+    let serving = anchors.filter(|anchor| anchor.uses.contains(&of));
+    serving.map(|anchor| anchor.sha256.as_str()).collect()
 }
 
 fn older(before: &ListEntry, list: &ListEntry) -> Option<Regression> {

@@ -70,7 +70,7 @@ impl BundleFolder {
     /// The bundle in use, if there is one.
     ///
     /// # Errors
-    /// Its document cannot be read, or the link leads to nothing.
+    /// Its document cannot be read, or the link leads to nothing or to no bundle. The reason says what to do.
     pub fn current(&self) -> Result<Option<BundleDocument>, Refusal> {
         let current = self.path.join(CURRENT);
         if private_file::is_dangling(&current) {
@@ -78,26 +78,43 @@ impl BundleFolder {
         }
         match fs::symlink_metadata(&current) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            _ => read(&current).map(Some),
+            _ => read(&current)
+                .map(Some)
+                .map_err(|fault| self.unreadable(&current, &fault)),
         }
     }
 
     /// Why nothing is imported where the link to the bundle in use leads to nothing, and what to do.
     fn dangling(&self, current: &Path) -> Refusal {
         let target = fs::read_link(current).unwrap_or_default();
-        let newest = dated(&self.path).ok().and_then(|mut all| all.pop());
-        let advice = match newest.as_deref().and_then(Path::file_name) {
+        Refusal::new(format_args!(
+            "{}: it leads to {}, which is not there, so that no bundle is in use and none can be compared with; {}",
+            current.display(),
+            target.display(),
+            self.advice()
+        ))
+    }
+
+    /// Why nothing is imported where the bundle in use is damaged or is none, and what to do: another import would be refused as well.
+    fn unreadable(&self, current: &Path, fault: &Refusal) -> Refusal {
+        Refusal::new(format_args!(
+            "{fault}; so {} leads to no bundle that can be compared with; {}",
+            current.display(),
+            self.advice()
+        ))
+    }
+
+    /// What to do with a link to the bundle in use that leads to none.
+    fn advice(&self) -> String {
+        let mut all = dated(&self.path).unwrap_or_default().into_iter();
+        let newest = all.rfind(|folder| read(folder).is_ok());
+        match newest.as_deref().and_then(Path::file_name) {
             Some(name) => format!(
                 "let it lead to a bundle that is there, such as {}, or remove it: then the import is a first one, and is compared with none",
                 name.to_string_lossy()
             ),
             None => "remove it: no bundle is left in the folder to compare with, and the import is a first one".to_owned(),
-        };
-        Refusal::new(format_args!(
-            "{}: it leads to {}, which is not there, so that no bundle is in use and none can be compared with; {advice}",
-            current.display(),
-            target.display()
-        ))
+        }
     }
 
     /// Writes a bundle and puts it in use. Its folder is returned.
@@ -207,9 +224,7 @@ pub fn read(folder: &Path) -> Result<BundleDocument, Refusal> {
     })?;
     let document = parse(&text).map_err(|why| {
         let path = path.display();
-        Refusal::new(format_args!(
-            "{path}: {why}; only an import writes it: import again"
-        ))
+        Refusal::new(format_args!("{path}: {why}; only an import writes it"))
     })?;
     match document.format {
         FORMAT => Ok(document),

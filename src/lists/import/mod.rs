@@ -28,7 +28,10 @@ use crate::{
 };
 use pivots::{check_list_of_lists, is_pivot, verify_list_of_lists};
 use portvakt_base::clock::Timestamp;
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 /// A list that was verified, without its services.
 #[derive(Clone, Debug)]
@@ -98,6 +101,7 @@ pub fn import(request: &Request, progress: &mut dyn FnMut(String)) -> Result<Imp
         own: file.sha256,
         request,
         lists: BTreeMap::new(),
+        left_out: BTreeSet::new(),
         anchors: Anchors::default(),
     };
     let mut faults = Vec::new();
@@ -106,6 +110,7 @@ pub fn import(request: &Request, progress: &mut dyn FnMut(String)) -> Result<Imp
             faults.push(fault);
         }
     }
+    faults.extend(import.unknown_countries());
     if !faults.is_empty() {
         return Err(faults);
     }
@@ -153,6 +158,8 @@ struct Import<'a> {
     /// The SHA-256 of the list of lists.
     own: [u8; 32],
     lists: BTreeMap<String, National>,
+    /// The countries of files that were left out.
+    left_out: BTreeSet<String>,
     anchors: Anchors,
 }
 
@@ -178,6 +185,7 @@ impl Import<'_> {
                 file.name(),
                 claim.territory()
             ));
+            self.left_out.insert(claim.territory().to_owned());
             return Ok(());
         }
         self.verify(&file, &claim)
@@ -217,6 +225,25 @@ impl Import<'_> {
         };
         self.lists.insert(country.to_owned(), national);
         Ok(source)
+    }
+
+    /// Refuses countries to leave out that neither the list of lists nor a file names: one that is misspelt would leave out nothing.
+    fn unknown_countries(&self) -> Option<Fault> {
+        let all = self.request.leave_out.iter().map(String::as_str);
+        let unknown: Vec<&str> = all
+            .filter(|it| !self.pointers.contains_key(*it) && !self.left_out.contains(*it))
+            .collect();
+        if unknown.is_empty() {
+            return None;
+        }
+        let mut known: BTreeSet<&str> = self.pointers.keys().copied().collect();
+        known.extend(self.left_out.iter().map(String::as_str));
+        let known: Vec<&str> = known.into_iter().collect();
+        Some(Fault::Whole(Refusal::new(format_args!(
+            "--leave-out {}: there is no such list; there are those of {}",
+            unknown.join(", "),
+            known.join(", ")
+        ))))
     }
 
     fn missing(&self) -> BTreeMap<String, String> {

@@ -1,5 +1,7 @@
 //! Imports: real lists beside a plain scan of their text, altered lists, pivots; the lists that tests mint are in `minted`.
 
+// Lists that are left out.
+mod leave_out;
 // Lists that tests mint.
 mod minted;
 // Real lists, pivots and resets.

@@ -254,7 +254,9 @@ fn a_service_that_vouches_no_more() {
     let seen = place.seen("one", &line("PSDNO-FSA-2", "2026-06-30", &qwac(&ca), &[]));
     let text = place.losses(&[seen], &[]);
     assert!(text.contains("seen within 30 days:\n  none\n"), "{text}");
-    let (_, refused) = text.split_once("\nrefused by both bundles, ").unwrap();
+    let (_, refused) = text
+        .split_once("\ntrusted by neither bundle, and refused by this one ")
+        .unwrap();
     assert!(refused.contains("\n  PSDNO-FSA-2: certificate "), "{text}");
     let why = ": the trusted lists grant its issuer no service for web sites (QcType web)";
     assert!(refused.contains(why), "{text}");

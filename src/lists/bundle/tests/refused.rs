@@ -1,9 +1,9 @@
 //! Bundles that no import writes: refused as the gateway refuses them, in the same words (CRT-8, CRT-13).
 
-use super::{Lists, NOW, write};
-use crate::bundle::{BundleDocument, BundleTrust, CURRENT, GatewayConfig, Use, read};
+use super::{Lists, NOW, later, write};
+use crate::bundle::{BundleDocument, BundleFolder, BundleTrust, CURRENT, GatewayConfig, Use, read};
 use portvakt_trust::bundle::MAX_DOCUMENT_BYTES;
-use std::fs;
+use std::{fs, os::unix::fs::symlink};
 
 //= CRT-13 accepted
 //= CRT-13 refused
@@ -59,4 +59,38 @@ fn an_anchor_without_a_service_of_its_type() {
     let fault = trust(&bundle).unwrap_err().to_string();
     let expected = "it is listed for seals, and none of its services is for seals; the gateway";
     assert!(fault.contains(expected), "{fault}");
+}
+
+/// Another import would be refused as well: the reason names the newest bundle that can be read, or says to remove the link.
+//= CRT-13 accepted
+//= CRT-13 refused
+#[test]
+fn what_to_do_where_the_bundle_in_use_is_none() {
+    let lists = Lists::new(1);
+    let out = tempfile::tempdir().unwrap();
+    let first = write(out.path(), &lists.import(1, 7), NOW);
+    write(out.path(), &lists.import(1, 8), later(1));
+    let folder = BundleFolder::open(out.path()).unwrap();
+    let current = out.path().join(CURRENT);
+    let document = current.join("bundle.yaml");
+    let fault = || folder.current().unwrap_err().to_string();
+    let advice = "/current leads to no bundle that can be compared with; let it lead to a bundle that is there, such as 2026-07-01T000000Z, or remove it: ";
+    fs::write(&document, "format: [").unwrap();
+    let damaged = fault();
+    assert!(damaged.contains(advice), "{damaged}");
+    assert!(!damaged.contains("import again"), "{damaged}");
+    fs::remove_file(&document).unwrap();
+    let missing = fault();
+    assert!(missing.contains("bundle.yaml: No such file"), "{missing}");
+    assert!(missing.contains(advice), "{missing}");
+    fs::remove_file(&current).unwrap();
+    fs::write(out.path().join("other"), "").unwrap();
+    symlink("other", &current).unwrap();
+    let other = fault();
+    assert!(other.contains(advice), "{other}");
+    // As it says.
+    fs::remove_file(&current).unwrap();
+    assert_eq!(folder.current().unwrap(), None);
+    symlink("2026-07-01T000000Z", &current).unwrap();
+    assert_eq!(folder.current().unwrap(), Some(first));
 }
