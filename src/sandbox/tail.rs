@@ -11,8 +11,9 @@ mod recent;
 mod service;
 mod token;
 
-// The command that prints the latest requests.
+// The command that prints the latest requests, and its memory.
 mod client;
+mod seen;
 
 pub(crate) use self::client::{TailArgs, run as print};
 pub(crate) use self::service::{Tail, router, watch};

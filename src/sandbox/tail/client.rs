@@ -4,9 +4,10 @@
 //! not say.
 
 use super::recent::{ShownRequest, ShownTail};
-use portvakt::tools::tpp::{CallOptions, SignedRequest, call};
+use super::seen::{NewRequests, Seen};
+use portvakt::tools::tpp::{CallOptions, SignedRequest, TppFault, call};
 use portvakt_base::private_file;
-use portvakt_base::terminal::Terminal;
+use portvakt_base::terminal::{Terminal, complain};
 use reqwest::Url;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -55,6 +56,26 @@ enum TailFault {
         "the bank answers with {0}; it shows requests only if it was started with --tail and --tail-key"
     )]
     Status(u16),
+    /// The request cannot be made, or the bank does not answer.
+    #[error("{0}")]
+    Call(#[from] TppFault),
+    /// The answer is no list of requests.
+    #[error("the answer is no list of requests: {0}")]
+    Body(#[from] serde_json::Error),
+}
+
+impl TailFault {
+    /// Whether a later question to the bank cannot succeed either.
+    fn is_lasting(&self) -> bool {
+        match self {
+            Self::Status(status) => *status == 403,
+            // The certificates of --cacert cannot be used.
+            Self::Call(TppFault::Client(fault)) => fault.is_builder(),
+            Self::Call(fault) => !matches!(fault, TppFault::AnswerTooLarge { .. }),
+            Self::Body(_) => false,
+            Self::ClearText(_) | Self::File(..) | Self::NoToken(_) | Self::Refused => true,
+        }
+    }
 }
 
 /// Prints the latest requests, and then each new one until it is interrupted.
@@ -72,17 +93,37 @@ pub(crate) fn run(args: &TailArgs) -> Result<(), Box<dyn std::error::Error>> {
 async fn follow(args: &TailArgs, token: &str) -> Result<(), Box<dyn std::error::Error>> {
     let mut out = Terminal::output();
     let mut seen = Seen::default();
+    let mut absence = Absence::default();
     loop {
-        let shown = ask(args, token).await?;
-        for request in seen.take_new(shown) {
-            write_request(&request, &mut out)?;
+        let asked = ask(args, token).await;
+        if let Some(text) = absence.note(asked.as_ref().err(), args.once) {
+            complain("portvakt-sandbox", text);
         }
-        out.flush()?;
+        match asked {
+            Err(fault) if args.once || fault.is_lasting() => return Err(fault.into()),
+            Err(_) => {}
+            Ok(shown) => write_new(&seen.take_new(shown), &mut out)?,
+        }
         if args.once {
             return Ok(());
         }
         tokio::time::sleep(ASK).await;
     }
+}
+
+/// Writes new requests, and on standard error the number of those that the bank no longer shows.
+fn write_new(new: &NewRequests, out: &mut Terminal<impl Write>) -> io::Result<()> {
+    if new.passed_over > 0 {
+        let count = new.passed_over;
+        complain(
+            "portvakt-sandbox",
+            format_args!("requests passed over: {count}; the bank shows only the latest"),
+        );
+    }
+    for request in &new.requests {
+        write_request(request, out)?;
+    }
+    out.flush()
 }
 
 /// Whether nobody on a network reads what is sent to this address.
@@ -106,7 +147,7 @@ fn read_token(args: &TailArgs) -> Result<String, TailFault> {
     Ok(String::from_utf8_lossy(token).into_owned())
 }
 
-async fn ask(args: &TailArgs, token: &str) -> Result<ShownTail, Box<dyn std::error::Error>> {
+async fn ask(args: &TailArgs, token: &str) -> Result<ShownTail, TailFault> {
     let request = SignedRequest {
         method: "GET".into(),
         target: "/tail".into(),
@@ -121,29 +162,33 @@ async fn ask(args: &TailArgs, token: &str) -> Result<ShownTail, Box<dyn std::err
     let answer = call(&request, &args.url, &options).await?;
     match answer.status {
         200 => Ok(serde_json::from_slice(&answer.body)?),
-        401 => Err(TailFault::Refused.into()),
-        other => Err(TailFault::Status(other).into()),
+        401 => Err(TailFault::Refused),
+        other => Err(TailFault::Status(other)),
     }
 }
 
-/// The requests that were printed.
+/// Whether the bank gives no answer.
 #[derive(Debug, Default)]
-struct Seen {
-    series: Option<String>,
-    number: u64,
-}
+struct Absence(bool);
 
-impl Seen {
-    /// The requests that were not seen before. A new series, such as after a restart of the bank, is seen from its beginning.
-    fn take_new(&mut self, shown: ShownTail) -> Vec<ShownRequest> {
-        if self.series != shown.series {
-            self.series = shown.series;
-            self.number = 0;
+impl Absence {
+    /// The text that tells a change: once when the answers cease, and once when they come again. A fault that ends the command is told
+    /// by the command.
+    fn note(&mut self, fault: Option<&TailFault>, ends: bool) -> Option<String> {
+        if fault.is_some_and(|fault| ends || fault.is_lasting()) {
+            return None;
         }
-        let mut requests = shown.requests;
-        requests.retain(|request| request.number > self.number);
-        self.number = requests.last().map_or(self.number, |last| last.number);
-        requests
+        let was_absent = std::mem::replace(&mut self.0, fault.is_some());
+        match fault {
+            Some(fault) if !was_absent => {
+                let text = fault.to_string();
+                // A fault of the connection begins so itself.
+                let cause = text.strip_prefix("no answer: ").unwrap_or(&text);
+                Some(format!("no answer: {cause}; asking again"))
+            }
+            None if was_absent => Some("the bank answers again".to_owned()),
+            _ => None,
+        }
     }
 }
 
@@ -187,25 +232,23 @@ mod tests {
         }
     }
 
-    fn shown(series: &str, numbers: &[u64]) -> ShownTail {
-        ShownTail {
-            tpp: "PSDNO-FSA-1".to_owned(),
-            series: Some(series.to_owned()),
-            requests: numbers.iter().map(|number| request(*number)).collect(),
-        }
-    }
-
     #[test]
-    fn each_request_is_printed_once() {
-        let mut seen = Seen::default();
-        let mut new = |shown| {
-            let new = seen.take_new(shown).into_iter();
-            new.map(|request| request.number).collect::<Vec<_>>()
-        };
-        assert_eq!(new(shown("a", &[1, 2])), [1, 2]);
-        assert_eq!(new(shown("a", &[1, 2])), [0; 0]);
-        assert_eq!(new(shown("a", &[2, 3])), [3]);
-        assert_eq!(new(shown("b", &[1])), [1], "the bank was started anew");
+    fn an_absence_of_the_bank_is_told_once_and_a_refusal_ends_the_command() {
+        let mut absence = Absence::default();
+        let fault = TailFault::Status(502);
+        assert!(!fault.is_lasting());
+        assert_eq!(absence.note(None, false), None);
+        let text = absence.note(Some(&fault), false).unwrap();
+        assert!(text.starts_with("no answer: "), "{text}");
+        assert!(text.ends_with("; asking again"), "{text}");
+        assert_eq!(absence.note(Some(&fault), false), None);
+        assert!(absence.note(None, false).is_some());
+        assert_eq!(absence.note(None, false), None);
+        assert_eq!(absence.note(Some(&fault), true), None, "--once");
+        for fault in [TailFault::Refused, TailFault::Status(403)] {
+            assert!(fault.is_lasting());
+            assert_eq!(absence.note(Some(&fault), false), None);
+        }
     }
 
     #[test]
