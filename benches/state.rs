@@ -77,7 +77,7 @@ fn asked(key: u64) -> ClaimRequest {
         request: None,
         quota: Some(QuotaClaim {
             key: hash(key),
-            beside: None,
+            beside: [None; portvakt::state::BESIDE],
             page: None,
         }),
         now: Timestamp::from_unix(NOW),

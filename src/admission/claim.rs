@@ -14,8 +14,8 @@ use crate::{
         operations::{Quota, Transactions},
     },
     state::{
-        CallsLeft, ClaimRequest, Decision, Page, QuotaClaim, QuotaHash, RequestIdClaim, Retention,
-        StateStore, Taken,
+        BESIDE, CallsLeft, ClaimRequest, Decision, Page, QuotaClaim, QuotaHash, RequestIdClaim,
+        Retention, StateStore, Taken,
     },
 };
 
@@ -163,11 +163,20 @@ fn quota_claim(
     let of_psu = grant.known_context().map(|(psu, corporate)| {
         let tpp = grant.counted_as().unwrap_or(request.tpp);
         let key = keys.quota(tpp, psu, corporate, &operation.name, &ids);
-        // Before the PSU was known its calls counted for the account. They must not become four more.
-        let beside = may_have_been_unknown(request, grant, now).then(of_account);
+        // Before the PSU was known its calls counted for the account. They must not become four more, nor those of another identity.
+        let mut beside = [None; BESIDE];
+        let unknown = may_have_been_unknown(request, grant, now).then(of_account);
+        let names = store.names_of(request.tpp).into_iter();
+        let others = names.filter(|name| name != tpp);
+        let others = others.map(|name| keys.quota(&name, psu, corporate, &operation.name, &ids));
+        let counted = unknown.into_iter().chain(others);
+        beside
+            .iter_mut()
+            .zip(counted)
+            .for_each(|(to, of)| *to = Some(of));
         (key, beside)
     });
-    let (key, beside) = of_psu.unwrap_or_else(|| (of_account(), None));
+    let (key, beside) = of_psu.unwrap_or_else(|| (of_account(), [None; BESIDE]));
     Some(QuotaClaim {
         key,
         beside,

@@ -77,12 +77,13 @@ pub(super) enum ApiFault {
     ConsentOutdated,
     /// The TPP has no such block (CTL-2).
     BlockUnknown,
-    /// The TPP had been moved to another identity (CTL-4).
-    MovedElsewhere,
-    /// The identity to which a TPP should be moved had been moved itself (CTL-4).
-    TargetMoved,
-    /// The bank's own list blocks the TPP that should be moved, and not its new identity (CTL-4).
-    BlockedByList,
+    /// The TPP cannot be moved, or has another identity (CTL-4).
+    NotMoved {
+        /// The reason of the answer.
+        reason: &'static str,
+        /// The text, with the remedy.
+        text: &'static str,
+    },
     /// The core has no such endpoint.
     EndpointUnknown,
     /// No other endpoint of its group is healthy.
@@ -196,9 +197,7 @@ impl ApiFault {
             Self::AgreementMissing => Meaning(409, Code::Conflict, "agreement-missing"),
             Self::ConsentOutdated => Meaning(409, Code::Conflict, "consent-outdated"),
             Self::BlockUnknown => Meaning(404, Code::NotFound, "block-unknown"),
-            Self::MovedElsewhere => Meaning(409, Code::Conflict, "tpp-moved-elsewhere"),
-            Self::TargetMoved => Meaning(409, Code::Conflict, "target-moved"),
-            Self::BlockedByList => Meaning(409, Code::Conflict, "blocked-by-list"),
+            Self::NotMoved { reason, .. } => Meaning(409, Code::Conflict, reason),
             Self::EndpointUnknown => Meaning(404, Code::NotFound, "endpoint-unknown"),
             Self::EndpointNeeded => Meaning(409, Code::Conflict, "endpoint-needed"),
             Self::Configuration(_) => Meaning(422, Code::FormatError, "configuration-invalid"),
@@ -261,15 +260,7 @@ impl ApiFault {
                 "A newer consent for other accounts is stored; nothing changed. To narrow or replace it, repeat the call with consent_at as POST /psu/read shows it, or with a later one.".into()
             }
             Self::BlockUnknown => "This TPP has no such block; nothing changed.".into(),
-            Self::MovedElsewhere => {
-                "This TPP has been moved to another identity; nothing changed. GET /tpp/moves names it; move it back first.".into()
-            }
-            Self::TargetMoved => {
-                "The identity in to has been moved to another one itself; nothing changed. GET /tpp/moves names it.".into()
-            }
-            Self::BlockedByList => {
-                "The bank's own list (block in registers.local) blocks the TPP in from, and not that in to; nothing changed. Add the new identity to the list first.".into()
-            }
+            Self::NotMoved { text, .. } => (*text).into(),
             Self::EndpointUnknown => "There is no such endpoint; /readyz lists them. Nothing changed.".into(),
             Self::EndpointNeeded => "No other endpoint of the group is healthy and gets requests; nothing changed. Drain this one when another does.".into(),
             Self::Configuration(_) => "The configuration cannot be taken into use; the one before stays in use.".into(),
@@ -372,9 +363,10 @@ mod tests {
             ApiFault::AgreementMissing,
             ApiFault::ConsentOutdated,
             ApiFault::BlockUnknown,
-            ApiFault::MovedElsewhere,
-            ApiFault::TargetMoved,
-            ApiFault::BlockedByList,
+            ApiFault::NotMoved {
+                reason: "tpp-moved",
+                text: "It has another identity.",
+            },
             ApiFault::Unavailable,
         ]
     }

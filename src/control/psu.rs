@@ -5,6 +5,7 @@ use super::{
     context::Call,
     fault::ApiFault,
     members::{self, Members},
+    moves,
 };
 use crate::{
     audit::AuditKind,
@@ -165,6 +166,9 @@ pub(super) async fn bind(call: Call<'_>, members: &mut Members) -> Result<Value,
         Bound::Changed(changes) => ("changed", names(changes)),
         Bound::Unchanged => ("unchanged", Vec::new()),
         Bound::ConsentOutdated => return Err(ApiFault::ConsentOutdated),
+        Bound::Elsewhere if call.context.store.is_former(&known.tpp).await? => {
+            return Err(moves::FORMER);
+        }
         Bound::Elsewhere => {
             call.context
                 .telemetry
@@ -291,12 +295,15 @@ async fn bound(
     named: Option<(ForbiddenTpp, Known<PsuId>)>,
 ) -> Result<(TppId, Known<PsuId>), ApiFault> {
     let (named, psu) = named.ok_or(ApiFault::PsuUnknown)?;
-    let is_named = |tpp: &TppId| named.names(tpp);
-    let mut tpp = store.tpp_of(psu).await?.filter(is_named);
+    let meant = async || match store.tpp_of(psu).await? {
+        Some(tpp) => Ok::<_, Unavailable>(store.is_meant(&named, &tpp).await?.then_some(tpp)),
+        None => Ok(None),
+    };
+    let mut tpp = meant().await?;
     if tpp.is_none() {
         // An answer of the core that would bind it may be under way: it teaches nothing from here on.
         store.note_removal(psu).await?;
-        tpp = store.tpp_of(psu).await?.filter(is_named);
+        tpp = meant().await?;
     }
     Ok((tpp.ok_or(ApiFault::PsuUnknown)?, psu))
 }

@@ -34,10 +34,10 @@ impl StateStore {
         let more = found.len() > listed;
         found.truncate(listed);
         let standing = self.blocks_now().await?;
-        let access = |(psu, BoundPsu { tpp, psu: facts })| CustomerAccess {
-            tpp: standing.moves().owner(&tpp).clone(),
-            facts,
-            psu,
+        let access = |(psu, bound): (PsuHash, BoundPsu)| {
+            let tpp = standing.moves().owner(&bound.tpp).clone();
+            let facts = bound.facts_for(&tpp);
+            CustomerAccess { tpp, facts, psu }
         };
         Ok(CustomerAccesses {
             accesses: found.into_iter().map(access).collect(),

@@ -86,7 +86,7 @@ pub use hash::{
 pub use hash_key::check as check_hash_key;
 pub use keys::Keys;
 pub use known_psu::KnownPsu;
-pub use moves::{Move, Moved};
+pub use moves::{BESIDE, Move, MoveEnded, Moved};
 pub use postgres::settings::PlantedFault;
 pub use postgres::settings::{PostgresSettings, PostgresTls, StaleReads};
 pub use psu::{Accounts, Consent, ConsentAccounts, Context, ContextOrigin, Psu, Session};
@@ -306,7 +306,12 @@ impl StateStore {
     /// The store is unavailable: nothing changed.
     pub async fn erase(&self, psu: Known<PsuId>) -> Result<Option<Erased>, Unavailable> {
         let erasure = Erasure::new(self.keys.psu(psu), self.process.clock.latest())?;
-        self.engine.commit(erasure).await
+        let standing = self.blocks_now().await?;
+        let erased = self.engine.commit(erasure).await?;
+        Ok(erased.map(|erased| Erased {
+            tpp: standing.moves().owner(&erased.tpp).clone(),
+            ..erased
+        }))
     }
 
     /// Removes everything that expired by `now`, in small steps between other changes, and returns the number of removed rows. The store

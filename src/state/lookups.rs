@@ -145,7 +145,8 @@ impl StateStore {
             return Ok(None);
         };
         let standing = self.blocks_now().await?;
-        Ok((!standing.moves().is_former(tpp)).then_some(bound.psu))
+        let is_own = !standing.moves().is_former(tpp);
+        Ok(is_own.then(|| bound.facts_for(tpp)))
     }
 
     /// The PSU if it is the TPP's, by this identity or by a former one (CTL-4). A request of a TPP that has another identity now is refused

@@ -1,11 +1,12 @@
 //! The store's functions for TPPs that changed their identity (CTL-4), and for the end of blocks, which follow them.
 
 use super::{
-    BlockScope, Lifted, Move, Moved, StateStore, Unavailable,
+    BlockScope, Lifted, Move, MoveEnded, Moved, StateStore, Unavailable,
     engine::Engine,
-    rules::{LiftedBlock, NewMove},
+    moves::MOST_FORMERS,
+    rules::{EndedMove, LiftedBlock, NewMove},
 };
-use portvakt_interface::ForbiddenTpp;
+use portvakt_interface::{ForbiddenTpp, TppId};
 
 impl StateStore {
     /// Gives everything of a TPP to another identity of the same TPP (CTL-4). When this function returns, it holds in this process.
@@ -13,7 +14,59 @@ impl StateStore {
     /// # Errors
     /// The store is unavailable: nothing changed.
     pub async fn move_tpp(&self, moved: Move) -> Result<Moved, Unavailable> {
+        let standing = self.blocks_now().await?;
+        let moves = standing.moves();
+        let formers = moves.formers(&moved.to).chain(moves.formers(&moved.from));
+        let is_full = formers.count() >= MOST_FORMERS;
+        if is_full && !moves.is_former(&moved.from) {
+            return Ok(Moved::TooMany);
+        }
         self.engine.commit(NewMove::new(&self.keys, moved)).await
+    }
+
+    /// Ends the move of a TPP (CTL-4): each identity has its own again. Blocks that were made of the new one since the move hold for both.
+    ///
+    /// # Errors
+    /// The store is unavailable: nothing changed.
+    pub async fn end_move(&self, from: &TppId, to: &TppId) -> Result<MoveEnded, Unavailable> {
+        let mut blocks = self.list_blocks().await?;
+        blocks.retain(|block| block.tpp.names(to));
+        let ended = EndedMove::new(&self.keys, from, to, &blocks);
+        self.engine.commit(ended).await
+    }
+
+    /// A TPP's identity and its former ones, as far as this process knows.
+    pub fn names_of(&self, tpp: &TppId) -> Vec<TppId> {
+        let standing = self.process.blocks.current();
+        let moves = standing.moves();
+        if moves.is_empty() {
+            return Vec::new();
+        }
+        let names = std::iter::once(tpp).chain(moves.formers(tpp));
+        names.cloned().collect()
+    }
+
+    /// Whether a call that takes something away from a TPP means this one, by its identity or by a former one, in whatever spelling.
+    ///
+    /// # Errors
+    /// The store is unavailable.
+    pub async fn is_meant(&self, tpp: &ForbiddenTpp, owner: &TppId) -> Result<bool, Unavailable> {
+        if tpp.names(owner) {
+            return Ok(true);
+        }
+        let standing = self.blocks_now().await?;
+        Ok(standing
+            .moves()
+            .formers(owner)
+            .any(|former| tpp.names(former)))
+    }
+
+    /// Whether a TPP has another identity now, so that nothing can be bound to it.
+    ///
+    /// # Errors
+    /// The store is unavailable.
+    pub async fn is_former(&self, tpp: &TppId) -> Result<bool, Unavailable> {
+        Ok(self.blocks_now().await?.moves().is_former(tpp))
     }
 
     /// Every move, never from memory.

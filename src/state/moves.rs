@@ -1,12 +1,18 @@
 //! TPPs that changed their organizationIdentifier (CTL-4), as every gateway of the state holds them in memory beside the blocks.
 //!
 //! A move changes no row of a PSU. It says that what was bound to one identity belongs to another from now on: rows keep the identity under
-//! which they were written, and their quotas are counted under it, so that the call the other way undoes it exactly. Invariant: no TPP is
+//! which they were written, and their quotas are counted under it, so that the end of a move undoes it. Invariant: no TPP is
 //! moved to itself, by whatever way.
 
 use portvakt_base::clock::Timestamp;
 use portvakt_interface::{ForbiddenTpp, TppId};
 use std::collections::BTreeMap;
+
+/// The most quotas whose calls count beside those of another: one of calls of unknown PSUs, and those of former identities.
+pub const BESIDE: usize = 4;
+
+/// The most former identities of a TPP: the calls of all of them are counted together (QUO-1).
+pub(super) const MOST_FORMERS: usize = BESIDE - 1;
 
 /// A TPP that has another identity now, by the bank's word.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,14 +30,25 @@ pub struct Move {
 pub enum Moved {
     /// It is moved.
     Done,
-    /// It had been moved the other way, and that is undone.
-    Undone,
     /// It had been moved before: nothing changed.
     Before,
+    /// The other one had been moved to it, which only the end of that move changes: nothing changed.
+    Reverse,
+    /// The TPP would have too many former identities: nothing changed.
+    TooMany,
     /// It had been moved to another identity: nothing changed.
     Elsewhere,
     /// The identity to which it should be moved had been moved itself: nothing changed.
     TargetMoved,
+}
+
+/// The outcome of ending a move (CTL-4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MoveEnded {
+    /// Each identity has its own again.
+    Done,
+    /// There is no such move: nothing changed.
+    Before,
 }
 
 /// The moves of a moment, by the former identity.

@@ -190,6 +190,14 @@ impl Rows {
 }
 
 impl BoundPsu {
+    /// The facts for a TPP that has the PSU: no session of a former identity (CTL-4), whose ids only that identity could sign.
+    pub(super) fn facts_for(&self, tpp: &TppId) -> Arc<Psu> {
+        if self.tpp == *tpp {
+            return Arc::clone(&self.psu);
+        }
+        self.with(|psu| psu.session = None).psu
+    }
+
     /// A copy of the PSU with the session, contexts or times changed.
     pub(super) fn with(&self, change: impl FnOnce(&mut Psu)) -> Self {
         let mut psu = Psu::clone(&self.psu);

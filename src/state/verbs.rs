@@ -2,7 +2,7 @@
 
 use super::{
     CallsLeft, ConsentAccounts, CustomerKey, Known, ListHash, Psu, PsuHash, QuotaHash, ReportHash,
-    RequestHash, TokenHash, rows::ListRow,
+    RequestHash, TokenHash, moves::BESIDE, rows::ListRow,
 };
 use portvakt_base::clock::Timestamp;
 use portvakt_interface::{
@@ -65,9 +65,9 @@ impl RequestIdClaim {
 pub struct QuotaClaim {
     /// [`Keys::quota`](super::Keys::quota).
     pub key: QuotaHash,
-    /// [`Keys::quota_of_account`](super::Keys::quota_of_account), whose calls count as well: a PSU that is known now may have made them
-    /// before (SCA-22). `None` where nobody is learned, and where it is the key itself.
-    pub beside: Option<QuotaHash>,
+    /// The quotas whose calls count as well: [`Keys::quota_of_account`](super::Keys::quota_of_account), because a PSU that is known now may
+    /// have made them before (SCA-22), and the quotas of the same under the TPP's other identities (CTL-4).
+    pub beside: [Option<QuotaHash>; BESIDE],
     /// The requested page, if later pages are counted with the call that they continue (QUO-13: `once`).
     pub page: Option<Page>,
 }
@@ -92,6 +92,10 @@ impl Page {
 }
 
 /// The decision on a claim.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is made once for a request, and a box would be an allocation"
+)]
 #[derive(Debug)]
 pub enum Decision {
     /// The whole claim is granted.

@@ -34,6 +34,13 @@ fn moved(gate: &Gate, from: &str, to: &str) -> Value {
     answer.json()
 }
 
+fn undone(gate: &Gate, from: &str, to: &str) -> Value {
+    let what = json!({ "from": from, "to": to, "undo": true });
+    let answer = gate.tell("/tpp/move", &what);
+    assert_eq!(answer.status, 200, "{}", answer.json());
+    answer.json()
+}
+
 fn not_moved(gate: &Gate, from: &str, to: &str, reason: &str) {
     let answer = gate.tell("/tpp/move", &json!({ "from": from, "to": to }));
     let found = (answer.status, answer.reason());
@@ -79,8 +86,12 @@ fn bindings_consents_and_quota_go_along_and_come_back() {
     assert_eq!(listed["moves"][0]["from"], FORMER);
     assert_eq!(listed["moves"][0]["to"], NEW);
     // The call the other way undoes it, and nothing else.
-    let undone = moved(&gate, NEW, FORMER);
-    assert_eq!(undone, json!({ "move": "undone", "changed": true }));
+    not_moved(&gate, NEW, FORMER, "move-reverse");
+    let ended = undone(&gate, NEW, FORMER);
+    assert_eq!(ended, json!({ "move": "undone", "changed": true }));
+    // A repeated call is no move the other way.
+    let again = undone(&gate, NEW, FORMER);
+    assert_eq!(again, json!({ "move": "undone", "changed": false }));
     accepted(&gate, &of(Call::accounts(), PSU));
     needs_sca(&gate, &by_new(&gate, of(Call::accounts(), PSU)));
     accepted(&gate, &by_new(&gate, of(Call::accounts(), OTHER)));
@@ -105,15 +116,19 @@ fn what_is_taken_back_after_a_move() {
     let call = by_new(&gate, of(Call::accounts(), PSU));
     accepted(&gate, &call);
     let consents = |tpp: &str| json!({ "tpp": tpp, "psu_id": PSU, "what": "consents" });
-    assert_eq!(gate.tell("/psu/withdraw", &consents(FORMER)).status, 404);
+    assert_eq!(
+        gate.tell("/psu/withdraw", &consents("PSDNO-FSA-3")).status,
+        404
+    );
     accepted(&gate, &call);
-    assert_eq!(gate.tell("/psu/withdraw", &consents(NEW)).status, 200);
+    // A table of the bank may have the former name still: what takes something away means both.
+    assert_eq!(gate.tell("/psu/withdraw", &consents(FORMER)).status, 200);
     needs_sca(&gate, &call);
     // A statement of the bank about the former identity binds nothing.
     let bind = json!({ "tpp": FORMER, "psu_id": OTHER, "last_sca": gate.now().to_string() });
     let answer = gate.tell("/psu/bind", &bind);
     let found = (answer.status, answer.reason());
-    assert_eq!(found, (409, "psu-bound-elsewhere".to_owned()));
+    assert_eq!(found, (409, "tpp-moved".to_owned()));
 }
 
 fn link(gate: &Gate, call: &Call) -> String {
@@ -206,7 +221,7 @@ fn a_move_survives_restarts_and_holds_in_every_process_of_the_state() {
     eventually("the gateway hears of it", || status(&gate) == 200);
     gate.restart();
     assert_eq!(status(&gate), 200);
-    moved(&gate, NEW, FORMER);
+    undone(&gate, NEW, FORMER);
     let is_former = || {
         other
             .blocks()
@@ -239,8 +254,65 @@ fn what_cannot_be_moved() {
     moved(&gate, NEW, "PSDNO-FSA-3");
     is_turned_away(&gate, &by_new(&gate, of(Call::accounts(), PSU)));
     not_moved(&gate, "PSDNO-FSA-3", FORMER, "target-moved");
-    assert_eq!(moved(&gate, "PSDNO-FSA-3", NEW)["move"], "undone");
+    assert_eq!(undone(&gate, "PSDNO-FSA-3", NEW)["changed"], true);
     accepted(&gate, &by_new(&gate, of(Call::accounts(), PSU)));
+}
+
+/// Unbinding and binding again under the new identity gives no fifth call.
+//= CTL-4 refused
+//= QUO-1 refused
+//= QUO-15 refused
+#[test]
+fn a_psu_that_is_bound_again_under_the_new_identity() {
+    let gate = Gate::builder().strangers().start();
+    gate.introduce(json!({ "tpp": FORMER, "psu_id": PSU }));
+    let balances = by_new(&gate, of(Call::balances(), PSU));
+    accepted(&gate, &of(Call::balances(), PSU));
+    moved(&gate, FORMER, NEW);
+    for _ in 0..3 {
+        accepted(&gate, &balances);
+    }
+    let unbind = json!({ "tpp": NEW, "psu_id": PSU });
+    assert_eq!(gate.tell("/psu/unbind", &unbind).status, 200);
+    gate.introduce(json!({ "tpp": NEW, "psu_id": PSU }));
+    accepted(&gate, &by_new(&gate, of(Call::accounts(), PSU)));
+    refused(&gate, &balances, 429, "ACCESS_EXCEEDED", "quota-exceeded");
+}
+
+/// A block that was made under the new identity holds for both after the end of the move.
+//= CTL-4 refused
+//= CTL-2 refused
+#[test]
+fn what_was_blocked_meanwhile_is_blocked_after_the_end() {
+    let gate = Gate::builder().strangers().start();
+    for psu in [PSU, OTHER] {
+        gate.introduce(json!({ "tpp": FORMER, "psu_id": psu }));
+    }
+    moved(&gate, FORMER, NEW);
+    let block = json!({ "tpp": NEW, "psu_id": PSU, "reason": "fraud" });
+    assert_eq!(gate.tell("/tpp/block", &block).status, 200);
+    is_turned_away(&gate, &by_new(&gate, of(Call::accounts(), PSU)));
+    undone(&gate, NEW, FORMER);
+    is_turned_away(&gate, &of(Call::accounts(), PSU));
+    accepted(&gate, &of(Call::accounts(), OTHER));
+    for tpp in [FORMER, NEW] {
+        let lifted = json!({ "tpp": tpp, "psu_id": PSU });
+        assert_eq!(gate.tell("/tpp/unblock", &lifted).status, 200, "{tpp}");
+    }
+    accepted(&gate, &of(Call::accounts(), PSU));
+}
+
+//= CTL-4 refused
+#[test]
+fn a_tpp_has_a_few_former_identities() {
+    let gate = Gate::builder().strangers().start();
+    for number in 1..=3 {
+        moved(&gate, &format!("PSDNO-FSA-{number}"), NEW);
+    }
+    not_moved(&gate, FORMER, NEW, "moves-too-many");
+    undone(&gate, NEW, "PSDNO-FSA-2");
+    moved(&gate, FORMER, NEW);
+    assert_eq!(moved(&gate, FORMER, NEW)["changed"], false);
 }
 
 /// FWD-6: two spellings may be two TPPs. Only the one that was named is moved.

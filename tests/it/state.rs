@@ -8,9 +8,9 @@ use portvakt::{
         headers::{PsuId, SessionId},
     },
     state::{
-        Bound, ClaimRequest, Completion, ConsentAccounts, Decision, EngineSettings, Finish, Hash,
-        Known, Learned, Named, PostgresSettings, PsuRef, QuotaClaim, RequestIdClaim, Retention,
-        StateSettings, StateStore, Taken, VolatileTables,
+        BESIDE, Bound, ClaimRequest, Completion, ConsentAccounts, Decision, EngineSettings, Finish,
+        Hash, Known, Learned, Named, PostgresSettings, PsuRef, QuotaClaim, RequestIdClaim,
+        Retention, StateSettings, StateStore, Taken, VolatileTables,
     },
 };
 use std::{fs, path::Path, sync::LazyLock};
@@ -221,7 +221,7 @@ fn call(key: u64, now: u64) -> ClaimRequest {
         request: None,
         quota: Some(QuotaClaim {
             key: hash(key),
-            beside: None,
+            beside: [None; BESIDE],
             page: None,
         }),
         now: at(now),

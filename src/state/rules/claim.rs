@@ -30,7 +30,8 @@ impl ClaimRequest {
     fn quota_keys(&self, keys: &mut Vec<RowKey>) {
         if let Some(quota) = self.quota {
             keys.push(RowKey::Quota(quota.key));
-            keys.extend(quota.beside.map(RowKey::Quota));
+            let beside = quota.beside.into_iter().flatten();
+            keys.extend(beside.map(RowKey::Quota));
             keys.extend(quota.page.map(|page| RowKey::List(page.list)));
         }
     }
@@ -70,7 +71,7 @@ impl Change for ClaimRequest {
                 Ok((call, left)) => (Some(call), Some(left)),
                 Err(next) => {
                     // Calls of the other row may be given back, and nobody would say that the quota is no longer used up.
-                    if quota.beside.is_none() {
+                    if quota.beside.iter().all(Option::is_none) {
                         rows.used_up.push(UsedUp::Until(quota.key, next));
                     }
                     return Decision::NextAt(next);
@@ -100,7 +101,7 @@ fn take(
     now: Timestamp,
 ) -> Result<(Call, CallsLeft), Timestamp> {
     let mut calls = calls(rows, quota.key);
-    let beside = quota.beside.map(|key| self::calls(rows, key));
+    let beside = beside(rows, quota);
     let all = |calls: Calls| beside.map_or(calls, |beside| calls.with(beside));
     let list = quota
         .page
@@ -124,6 +125,12 @@ fn take(
         begun
     });
     Ok((Call::Counted { replaced, list }, all(calls).left(now)))
+}
+
+/// The calls that count beside those of a quota's own key.
+fn beside(rows: &Rows, quota: QuotaClaim) -> Option<Calls> {
+    let beside = quota.beside.into_iter().flatten();
+    beside.map(|key| calls(rows, key)).reduce(Calls::with)
 }
 
 fn calls(rows: &Rows, key: QuotaHash) -> Calls {
@@ -195,7 +202,6 @@ fn give_call_back(
     } else {
         rows.quotas.put(key, calls);
     }
-    let beside = quota.beside.map(|key| self::calls(rows, key));
-    let all = beside.map_or(calls, |beside| calls.with(beside));
+    let all = beside(rows, quota).map_or(calls, |beside| calls.with(beside));
     Some(all.left(at))
 }

@@ -211,7 +211,7 @@ fn claim(key: usize, now: u64) -> ClaimRequest {
         request: None,
         quota: Some(QuotaClaim {
             key: KEYS[key],
-            beside: (key == 0).then_some(KEYS[1]),
+            beside: [(key == 0).then_some(KEYS[1]), None, None, None],
             page: None,
         }),
         now: at(now),

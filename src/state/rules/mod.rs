@@ -31,7 +31,7 @@ pub(super) use calls::Calls;
 pub(super) use claim::GiveBack;
 pub(super) use customers::{Forgotten, NarrowedAccess, Used};
 pub(super) use expiry::Table;
-pub(super) use moves::NewMove;
+pub(super) use moves::{EndedMove, NewMove};
 pub use removal::Removal;
 pub(super) use removal::{LastRemoval, Mark};
 pub(super) use replay::{date_ends, is_too_far_back, may_be_removed};

@@ -263,7 +263,7 @@ mod tests {
             request: None,
             quota: Some(QuotaClaim {
                 key: QuotaHash::from_bytes([quota; 16]),
-                beside: None,
+                beside: [None; crate::state::BESIDE],
                 page: None,
             }),
             now: Timestamp::from_unix(1_767_225_600),

@@ -9,9 +9,9 @@ use portvakt::interface::{
     headers::{CorporateId, PsuId, SessionId},
 };
 use portvakt::state::{
-    Accounts, Bind, Bound, ClaimRequest, Completion, ConsentAccounts, ContextOrigin, Decision,
-    Ended, Finish, Finished, Hash, Known, Learned, LearnedContext, Page, PsuRef, QuotaClaim,
-    RequestIdClaim, Retention, StateStore, Taken, Withdraw, Withdrawn,
+    Accounts, BESIDE, Bind, Bound, ClaimRequest, Completion, ConsentAccounts, ContextOrigin,
+    Decision, Ended, Finish, Finished, Hash, Known, Learned, LearnedContext, Page, PsuRef,
+    QuotaClaim, RequestIdClaim, Retention, StateStore, Taken, Withdraw, Withdrawn,
 };
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -164,7 +164,7 @@ impl Model {
             }),
             quota: quota.map(|(key, page)| QuotaClaim {
                 key: hash(key),
-                beside: None,
+                beside: [None; BESIDE],
                 page: page.map(|(list, offset, limit)| Page {
                     list: hash(list),
                     offset,

@@ -21,9 +21,9 @@ use portvakt::{
         headers::{PsuId, SessionId},
     },
     state::{
-        Block, BlockScope, ClaimRequest, Completion, ConsentAccounts, Decision, Finish, Finished,
-        Hash, Known, PlantedFault, PostgresSettings, PsuRef, QuotaClaim, RequestIdClaim, Retention,
-        StateSettings, StateStore,
+        BESIDE, Block, BlockScope, ClaimRequest, Completion, ConsentAccounts, Decision, Finish,
+        Finished, Hash, Known, PlantedFault, PostgresSettings, PsuRef, QuotaClaim, RequestIdClaim,
+        Retention, StateSettings, StateStore,
     },
 };
 use std::{
@@ -64,7 +64,7 @@ fn call(key: u64) -> ClaimRequest {
         request: None,
         quota: Some(QuotaClaim {
             key: hash(1, key),
-            beside: None,
+            beside: [None; BESIDE],
             page: None,
         }),
         now: Timestamp::from_unix(NOW),
