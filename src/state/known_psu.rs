@@ -7,7 +7,6 @@ use portvakt_interface::{
     TppId,
     headers::{CorporateId, PsuId},
 };
-use std::sync::Arc;
 
 /// A PSU-ID that is bound to the TPP that names it, with the stored facts.
 #[derive(Clone, Debug)]
@@ -55,7 +54,7 @@ impl KnownPsu {
     /// A PSU of this TPP with these facts, for tests of their judgement.
     #[cfg(feature = "sandbox")]
     pub fn with_facts(id: PsuId, tpp: TppId, facts: Psu) -> Self {
-        let psu = Arc::new(facts);
+        let psu = std::sync::Arc::new(facts);
         Self::found(Claimed::by_tpp(id), BoundPsu { tpp, psu })
     }
 }

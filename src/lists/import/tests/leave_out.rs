@@ -6,7 +6,7 @@ use crate::{
     import::{Fault, Imported, Request, import, lists_in},
     second::Verifiers,
 };
-use std::{collections::BTreeSet, fs};
+use std::fs;
 
 /// Imports with a list of lists that names Spain and Norway, and files of Spain and France.
 fn import_without(countries: &[&str]) -> Result<Imported, Vec<Fault>> {
