@@ -307,7 +307,7 @@ pub(super) fn json(status: u16, body: &Value) -> Response {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::moves, *};
 
     #[test]
     fn the_manual_lists_every_reason() {
@@ -363,11 +363,10 @@ mod tests {
             ApiFault::AgreementMissing,
             ApiFault::ConsentOutdated,
             ApiFault::BlockUnknown,
-            ApiFault::NotMoved {
-                reason: "tpp-moved",
-                text: "It has another identity.",
-            },
             ApiFault::Unavailable,
         ]
+        .into_iter()
+        .chain(moves::FAULTS)
+        .collect()
     }
 }

@@ -84,7 +84,7 @@ block:
 
 /// Where the sources read a TPP's identity that the operator or the bank wrote: the file, and how often it permits and forbids. Each place has
 /// a row of the table in docs/configuration.md.
-const PLACES: [(&str, usize, usize, &[&str]); 5] = [
+const PLACES: [(&str, usize, usize, &[&str]); 7] = [
     ("config/observe.rs", 1, 0, &["`observe.tpps`"]),
     ("config/policy.rs", 0, 1, &["`redirect_hosts`"]),
     (
@@ -95,6 +95,18 @@ const PLACES: [(&str, usize, usize, &[&str]); 5] = [
             "`allow` of `registers.local`",
             "`block` of `registers.local`",
         ],
+    ),
+    (
+        "control/accesses.rs",
+        0,
+        1,
+        &["`tpp` of `/psu/withdraw` and `/psu/unbind`"],
+    ),
+    (
+        "control/moves.rs",
+        2,
+        0,
+        &["`from` and `to` of `/tpp/move`"],
     ),
     (
         "control/psu.rs",
