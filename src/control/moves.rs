@@ -46,17 +46,6 @@ const BLOCKED_BY_LIST: ApiFault = ApiFault::NotMoved {
     text: "The bank's own list (block in registers.local) blocks the TPP in from, and not that in to; nothing changed. Add the new identity to the list first.",
 };
 
-/// Every fault above, each with its row in docs/sca.md.
-#[cfg(test)]
-pub(super) const FAULTS: [ApiFault; 6] = [
-    FORMER,
-    ELSEWHERE,
-    TARGET_MOVED,
-    REVERSE,
-    TOO_MANY,
-    BLOCKED_BY_LIST,
-];
-
 /// `POST /tpp/move`: bindings, consents, quota and blocks belong to another identity of the TPP from now on; the same call the other way with
 /// `undo` undoes it.
 pub(super) async fn change(call: Call<'_>, members: &mut Members) -> Result<Value, ApiFault> {
@@ -131,3 +120,14 @@ fn is_listed(call: Call<'_>, tpp: &TppId) -> bool {
     let registers = current.snapshot.registers.as_ref();
     registers.is_some_and(|listed| listed.blocks(&ForbiddenTpp::of(tpp)))
 }
+
+/// Every fault above, each with its row in docs/sca.md.
+#[cfg(test)]
+pub(super) const FAULTS: [ApiFault; 6] = [
+    FORMER,
+    ELSEWHERE,
+    TARGET_MOVED,
+    REVERSE,
+    TOO_MANY,
+    BLOCKED_BY_LIST,
+];
