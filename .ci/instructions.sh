@@ -112,7 +112,8 @@ for kind in $refused; do
 done
 # logged: the cost of an access line. traced: that of spans.
 logged() {
-    own=$(($(count get-logged) - verify - get)) && line=$(thread get-logged telemetry::access::Line) || return 1
+    own=$(count get-logged) && line=$(thread get-logged telemetry::access::Line) || return 1
+    own=$((own - verify - get))
     awk -v own="$own" -v line="$line" -v whole=$((get + verify)) -v limit=$limit 'BEGIN {
         share = (own + line) / whole * 100
         printf "access log and audit of a GET: %d on its thread, %d on the thread of the log, %.1f %% of it\n", own, line, share
@@ -120,7 +121,8 @@ logged() {
     }'
 }
 traced() {
-    own=$(($(count get-traced) - verify - get)) && spans=$(thread get-traced telemetry::traces::push) || return 1
+    own=$(count get-traced) && spans=$(thread get-traced telemetry::traces::push) || return 1
+    own=$((own - verify - get))
     awk -v own="$own" -v spans="$spans" -v whole=$((get + verify)) 'BEGIN {
         share = (own + spans) / whole
         printf "spans of a GET: %d on its thread, %d on the thread that pushes; of one in a hundred GETs: %.2f %% of all\n", own, spans, share
