@@ -36,6 +36,7 @@ mod calls_left;
 mod counters;
 mod customer;
 mod customer_calls;
+mod events;
 mod hash;
 mod keys;
 mod known_psu;
@@ -78,6 +79,7 @@ pub use calls_left::CallsLeft;
 pub use clock::AcceptedClock;
 pub use counters::{Counters, Rows};
 pub use customer::CustomerKey;
+pub use events::{Cursor, CustomerPseudonym, Event, EventKind, EventsAnswer, NewEvent};
 pub use freshness::{AsOf, Dated};
 pub use hash::{
     AccountHash, BlockHash, CorporateHash, CustomerHash, Hash, ListHash, MoveHash, PsuHash,
@@ -91,7 +93,7 @@ pub use postgres::settings::PlantedFault;
 pub use postgres::settings::{PostgresSettings, PostgresTls, StaleReads};
 pub use psu::{Accounts, Consent, ConsentAccounts, Context, ContextOrigin, Psu, Session};
 pub use rules::Removal;
-pub use settings::{EngineSettings, OpenFault, StateSettings};
+pub use settings::{EngineSettings, EventSettings, OpenFault, StateSettings};
 pub use verbs::{
     AccessChange, AccessesOf, Bind, Bound, Changes, ClaimRequest, Completion, ConsentChange,
     CustomerAccess, CustomerAccesses, Decision, Ended, Erased, Finish, Finished, Learned,

@@ -23,6 +23,32 @@ pub struct StateSettings {
     pub request_ids_in_memory: usize,
     /// The maximum number of used-up quotas in memory, about 0.2 KiB each.
     pub refusals_in_memory: u64,
+    /// The events for the bank's services (CTL-3).
+    pub events: EventSettings,
+}
+
+/// The section `state.events` of the configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventSettings {
+    /// The file of the key that makes pseudonyms of the bank's customers: 32 random bytes that the bank holds. Without it events name no
+    /// customer. It is never created.
+    pub customer_key: Option<PathBuf>,
+    /// The time for which an event is kept, in days.
+    pub keep_days: u32,
+}
+
+impl EventSettings {
+    /// The default time for which an event is kept, in days.
+    pub const KEEP_DAYS: u32 = 30;
+}
+
+impl Default for EventSettings {
+    fn default() -> Self {
+        Self {
+            customer_key: None,
+            keep_days: Self::KEEP_DAYS,
+        }
+    }
 }
 
 impl StateSettings {
@@ -43,6 +69,7 @@ impl StateSettings {
             psus_in_memory: Self::PSUS,
             request_ids_in_memory: Self::REQUEST_IDS,
             refusals_in_memory: Self::REFUSALS,
+            events: EventSettings::default(),
         }
     }
 }
