@@ -4,8 +4,9 @@
 use super::volatile::Volatile;
 use super::{
     Counters, CustomerHash, Dated, EngineSettings, Keys, OpenFault, PsuHash, StateSettings,
-    Unavailable, blocks::Standing, change::Change, engine::Engine, postgres::Postgres,
-    process::Process, rows::BoundPsu, rules::Table, sqlite::Sqlite, sweep::Step,
+    Unavailable, blocks::Standing, change::Change, engine::Engine, outbox::Outbox,
+    postgres::Postgres, process::Process, rows::BoundPsu, rules::Table, sqlite::Sqlite,
+    sweep::Step,
 };
 use portvakt_base::clock::Timestamp;
 use std::sync::Arc;
@@ -83,6 +84,10 @@ impl Engine for AnyEngine {
 
     async fn standing(&self) -> Result<Dated<Standing>, Unavailable> {
         each!(self, engine => engine.standing().await)
+    }
+
+    async fn events(&self, after: u64, most: u32) -> Result<Outbox, Unavailable> {
+        each!(self, engine => engine.events(after, most).await)
     }
 
     async fn commit<C: Change>(&self, change: C) -> Result<C::Outcome, Unavailable> {

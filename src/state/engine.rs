@@ -5,7 +5,7 @@
 
 use super::{
     Counters, CustomerHash, Dated, PsuHash, Unavailable, blocks::Standing, change::Change,
-    rows::BoundPsu, rules::Table, sweep::Step,
+    outbox::Outbox, rows::BoundPsu, rules::Table, sweep::Step,
 };
 use portvakt_base::clock::Timestamp;
 
@@ -45,6 +45,20 @@ pub(super) trait Engine: Send + Sync {
     /// # Errors
     /// They cannot be read.
     fn standing(&self) -> impl Future<Output = Result<Dated<Standing>, Unavailable>> + Send;
+
+    /// The stream with at most `most` events after a number (CTL-3), as of one moment, and only what is committed.
+    ///
+    /// The engine writes the events of each transaction (`rules::events`) in it, and numbers them so that a reader never sees one before
+    /// another with a smaller number. It wakes readers ([`Process::wake_events`](super::process::Process::wake_events)), and every second
+    /// notes consents that have ended and removes old events, some of each.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    fn events(
+        &self,
+        after: u64,
+        most: u32,
+    ) -> impl Future<Output = Result<Outbox, Unavailable>> + Send;
 
     /// Decides a change in one transaction with other queued changes, and answers when the change is durable.
     ///

@@ -3,7 +3,10 @@
 //! Invariants: an event is written in the transaction of its change; the stream is read in the order in which the transactions committed; no
 //! event has a PSU-ID, an account, an agreement or the key of a customer.
 
-use super::{StateStore, Unavailable, engine::Engine, rules::Observed};
+use super::{
+    EventSettings, OpenFault, StateStore, Unavailable, engine::Engine, hash_key, outbox::Outbox,
+    rules::Observed,
+};
 use aws_lc_rs::hmac;
 use portvakt_base::{clock::Timestamp, values};
 use portvakt_interface::TppId;
@@ -165,7 +168,9 @@ impl CustomerPseudonym {
 
 impl fmt::Display for CustomerPseudonym {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))
+        self.0
+            .iter()
+            .try_for_each(|byte| write!(formatter, "{byte:02x}"))
     }
 }
 
@@ -176,13 +181,21 @@ impl fmt::Debug for CustomerPseudonym {
 }
 
 /// The bank's key for the customers in events: 32 bytes, never shown.
-#[derive(Clone, PartialEq, Eq)]
-pub struct EventKey([u8; 32]);
+pub(super) struct EventKey([u8; 32]);
 
 impl EventKey {
-    /// The key of 32 secret bytes.
-    pub const fn new(secret: [u8; 32]) -> Self {
-        Self(secret)
+    /// Reads the key of the settings; `None` if they name none.
+    ///
+    /// # Errors
+    /// There is no such file, others may read it, or it is no key.
+    pub(super) fn read(settings: &EventSettings) -> Result<Option<Self>, OpenFault> {
+        let Some(path) = &settings.customer_key else {
+            return Ok(None);
+        };
+        let missing = || OpenFault::File(path.clone(), std::io::ErrorKind::NotFound.into());
+        hash_key::read(path)?
+            .ok_or_else(missing)
+            .map(|key| Some(Self(key)))
     }
 
     pub(super) fn pseudonym(&self, customer: &[u8]) -> CustomerPseudonym {
@@ -196,35 +209,11 @@ impl EventKey {
     }
 }
 
-impl fmt::Debug for EventKey {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("EventKey(***)")
-    }
-}
-
-/// The settings of the stream.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EventSettings {
-    /// The number of days for which events are kept.
-    pub keep_days: u32,
-    /// The maximum number of events that are kept, about 0.2 KiB each.
-    pub most: u64,
-    /// The bank's key for customers; without it no event has a customer.
-    pub customer_key: Option<EventKey>,
-}
-
-impl Default for EventSettings {
-    fn default() -> Self {
-        Self {
-            keep_days: 30,
-            most: 1_000_000,
-            customer_key: None,
-        }
-    }
-}
-
 /// The most events of one answer.
 const MOST: usize = 1_000;
+
+/// The most events that are kept, about 0.2 KiB each.
+pub(super) const MOST_KEPT: u64 = 1_000_000;
 
 impl StateStore {
     /// The events after a cursor, or the oldest ones; at most `limit`, and at most 1 000. Never from the cache.
@@ -240,7 +229,7 @@ impl StateStore {
         // One more tells whether there are more.
         let most = u32::try_from(limit.saturating_add(1)).unwrap_or(u32::MAX);
         let after_sequence = after.map_or(0, |cursor| cursor.sequence);
-        let outbox = self.engine.events(after_sequence, most).await?;
+        let outbox: Outbox = self.engine.events(after_sequence, most).await?;
         Ok(outbox.answer(after, limit))
     }
 
@@ -252,7 +241,9 @@ impl StateStore {
     /// The store is unavailable: nothing is added, or it is unknown whether something is.
     pub async fn note_event(&self, event: NewEvent, now: Timestamp) -> Result<bool, Unavailable> {
         self.process.note(now);
-        self.engine.commit(Observed::new(&self.keys, event, now)).await
+        self.engine
+            .commit(Observed::new(&self.keys, event, now))
+            .await
     }
 
     /// Changes when the stream may have more events: those of this process at once, and those of others as its other changes are heard of.

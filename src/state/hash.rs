@@ -15,15 +15,20 @@ use std::{
 pub struct Hash<K>([u8; 16], PhantomData<K>);
 
 /// The trait bounds of a kind, for rows that are generic over it.
-pub(super) trait HashKind: Copy + Ord + Send + Sync + 'static {}
+pub(super) trait HashKind: Copy + Ord + Send + Sync + 'static {
+    /// Whether changes of rows with such a key may have events (CTL-3).
+    const HAS_EVENTS: bool;
+}
 
 macro_rules! kinds {
-    ($($(#[$doc:meta])* $hash:ident = Hash<$kind:ident>;)*) => {$(
+    ($($(#[$doc:meta])* $hash:ident = Hash<$kind:ident>, events: $events:literal;)*) => {$(
         /// A kind of hash. No value has this type.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum $kind {}
 
-        impl HashKind for $kind {}
+        impl HashKind for $kind {
+            const HAS_EVENTS: bool = $events;
+        }
 
         $(#[$doc])*
         pub type $hash = Hash<$kind>;
@@ -32,29 +37,29 @@ macro_rules! kinds {
 
 kinds! {
     /// Of a PSU-ID.
-    PsuHash = Hash<OfPsu>;
+    PsuHash = Hash<OfPsu>, events: true;
     /// Of a PSU-Corporate-ID.
-    CorporateHash = Hash<OfCorporate>;
+    CorporateHash = Hash<OfCorporate>, events: false;
     /// Of the bank's own key for its customer (CTL-1).
-    CustomerHash = Hash<OfCustomer>;
+    CustomerHash = Hash<OfCustomer>, events: false;
     /// Of a TPP-Session-ID of a TPP.
-    SessionHash = Hash<OfSession>;
+    SessionHash = Hash<OfSession>, events: false;
     /// Of an account's id.
-    AccountHash = Hash<OfAccount>;
+    AccountHash = Hash<OfAccount>, events: false;
     /// Of an X-Request-ID of a TPP.
-    RequestHash = Hash<OfRequest>;
+    RequestHash = Hash<OfRequest>, events: false;
     /// Of the parts of a quota's key (QUO-15).
-    QuotaHash = Hash<OfQuota>;
+    QuotaHash = Hash<OfQuota>, events: false;
     /// Of a list that is read page by page (QUO-13).
-    ListHash = Hash<OfList>;
+    ListHash = Hash<OfList>, events: false;
     /// The id of an SCA's token. The id is random, so it is stored without hashing (SCA-12).
-    TokenHash = Hash<OfToken>;
+    TokenHash = Hash<OfToken>, events: false;
     /// Of a TPP and the scope of its block (CTL-2).
-    BlockHash = Hash<OfBlock>;
+    BlockHash = Hash<OfBlock>, events: true;
     /// Of a TPP that has another identity now (CTL-4).
-    MoveHash = Hash<OfMove>;
+    MoveHash = Hash<OfMove>, events: false;
     /// Of all reported facts about the end of an SCA (SCA-12).
-    ReportHash = Hash<OfReport>;
+    ReportHash = Hash<OfReport>, events: false;
 }
 
 /// Uses the bits of a hash as its map hash: they are evenly distributed, and nobody can choose them without the key.

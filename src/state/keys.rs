@@ -5,8 +5,9 @@
 //! identity numbers or all known UUIDs. Invariant: the key is never shown.
 
 use super::{
-    AccountHash, BlockHash, BlockScope, CorporateHash, CustomerHash, CustomerKey, Hash, Known,
-    ListHash, MoveHash, Named, PsuHash, QuotaHash, ReportHash, RequestHash, SessionHash, SoughtPsu,
+    AccountHash, BlockHash, BlockScope, CorporateHash, CustomerHash, CustomerKey, EventKind, Hash,
+    Known, ListHash, MoveHash, Named, PsuHash, QuotaHash, ReportHash, RequestHash, SessionHash,
+    SoughtPsu, TokenHash, events::EventKey, psu::NamedCustomer,
 };
 use aws_lc_rs::hmac;
 use portvakt_interface::{
@@ -15,13 +16,18 @@ use portvakt_interface::{
 };
 use std::fmt;
 
-/// The key of a store's hashes.
-pub struct Keys(hmac::Key);
+/// The key of a store's hashes, and the bank's key for customers in events.
+pub struct Keys(hmac::Key, Option<EventKey>);
 
 impl Keys {
     /// Keys from 32 secret bytes.
     pub fn new(secret: &[u8; 32]) -> Self {
-        Self(hmac::Key::new(hmac::HMAC_SHA256, secret))
+        Self(hmac::Key::new(hmac::HMAC_SHA256, secret), None)
+    }
+
+    /// The same, with the key for customers in events (CTL-3).
+    pub(super) fn with_customers(self, key: Option<EventKey>) -> Self {
+        Self(self.0, key)
     }
 
     /// The hash of a PSU by its PSU-ID, independent of its TPP (SCA-19).
@@ -37,6 +43,21 @@ impl Keys {
     /// The hash of the bank's own key for its customer (CTL-1).
     pub(super) fn customer(&self, customer: &CustomerKey) -> CustomerHash {
         self.hash(b"customer", &[customer.as_bytes()])
+    }
+
+    /// A customer as it is stored: by the hash, and as events name it if there is a key for it (CTL-3).
+    pub(super) fn named_customer(&self, customer: &CustomerKey) -> NamedCustomer {
+        let key = self.1.as_ref();
+        NamedCustomer {
+            customer: self.customer(customer),
+            pseudonym: key.map(|key| key.pseudonym(customer.as_bytes())),
+        }
+    }
+
+    /// The key of the mark of an observation (CTL-3).
+    pub(super) fn observed(&self, kind: EventKind, tpp: &TppId, subject: &str) -> TokenHash {
+        let parts = [kind.name().as_bytes(), tpp.as_bytes(), subject.as_bytes()];
+        self.hash(b"observed", &parts)
     }
 
     /// The hash of a TPP-Session-ID of a TPP.

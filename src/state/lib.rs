@@ -67,6 +67,7 @@ mod request_ids;
 mod any_engine;
 mod engine;
 mod hash_key;
+mod outbox;
 pub mod postgres;
 pub mod sqlite;
 mod stored;
@@ -106,6 +107,7 @@ pub use word::{Claimed, Confirmable, CoreWord, Known, Named};
 
 use any_engine::AnyEngine;
 use engine::Engine;
+use events::EventKey;
 use portvakt_base::clock::Timestamp;
 use portvakt_interface::headers::PsuId;
 use process::Process;
@@ -136,9 +138,10 @@ impl StateStore {
     /// # Errors
     /// The reason why the state cannot be used. An existing file is not changed.
     pub fn open(settings: &StateSettings) -> Result<Self, OpenFault> {
+        let customers = EventKey::read(&settings.events)?;
         let (engine, keys, process) = AnyEngine::open(settings)?;
         Ok(Self {
-            keys: Box::new(keys),
+            keys: Box::new(keys.with_customers(customers)),
             process,
             engine,
             was_proven: AtomicBool::new(false),
@@ -150,6 +153,7 @@ impl StateStore {
     /// # Errors
     /// The reason why the state cannot be used.
     pub fn try_open(settings: &StateSettings) -> Result<(), OpenFault> {
+        EventKey::read(&settings.events)?;
         AnyEngine::try_open(settings)
     }
 
@@ -158,7 +162,12 @@ impl StateStore {
     pub fn open_volatile(settings: &StateSettings, tables: &VolatileTables) -> Self {
         let (volatile, process) = tables.open(settings);
         Self {
-            keys: Box::new(tables.keys()),
+            // Without its key, this engine for tests names no customer.
+            keys: Box::new(
+                tables
+                    .keys()
+                    .with_customers(EventKey::read(&settings.events).ok().flatten()),
+            ),
             process,
             engine: AnyEngine::Volatile(Box::new(volatile)),
             was_proven: AtomicBool::new(false),

@@ -5,6 +5,7 @@ use super::{
     blocks::{Blocks, LiveBlocks},
     cache::RowCache,
     clock::{Clock, ClockRow},
+    events::MOST_KEPT,
     freshness::{Dated, Freshness},
     request_ids::{IdClaim, RequestIds},
     rows::BoundPsu,
@@ -15,6 +16,7 @@ use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
 };
+use tokio::sync::watch;
 
 /// The memory of a process.
 pub(super) struct Process {
@@ -30,6 +32,10 @@ pub(super) struct Process {
     pub(super) freshness: Arc<Freshness>,
     /// The last time that a caller gave, for housekeeping; 0 before the first.
     noted: AtomicU64,
+    /// CTL-3: changes when the stream may have more events.
+    pub(super) events: watch::Sender<u64>,
+    /// The time for which events are kept, in seconds, and their maximum number.
+    pub(super) events_kept: (u64, u64),
 }
 
 impl Process {
@@ -49,6 +55,11 @@ impl Process {
             accepted: AtomicU64::new(stored.accepted),
             freshness,
             noted: AtomicU64::new(0),
+            events: watch::Sender::new(0),
+            events_kept: (
+                u64::from(settings.events.keep_days).saturating_mul(86_400),
+                MOST_KEPT,
+            ),
         }
     }
 
@@ -68,6 +79,21 @@ impl Process {
     /// The blocks of TPPs from memory, if memory may be used (CTL-2).
     pub(super) fn current_blocks(&self) -> Option<Arc<Blocks>> {
         self.freshness.of_memory().map(|_| self.blocks.current())
+    }
+
+    /// Wakes the readers of events (CTL-3).
+    pub(super) fn wake_events(&self) {
+        self.events
+            .send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    /// The last second and the number up to which events are removed by `now`; `last` is the number of the last event.
+    pub(super) fn events_removed_through(&self, now: Timestamp, last: u64) -> (u64, u64) {
+        let (seconds, most) = self.events_kept;
+        (
+            now.unix().saturating_sub(seconds),
+            last.saturating_sub(most),
+        )
     }
 
     /// Records the time of a caller. Housekeeping uses this time, so the clock is checked first.

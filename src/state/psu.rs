@@ -1,6 +1,6 @@
 //! A PSU's binding, session and consents: facts with their times. Admission decides the permissions that follow.
 
-use super::{AccountHash, CorporateHash, CustomerHash, Keys, SessionHash};
+use super::{AccountHash, CorporateHash, CustomerHash, CustomerPseudonym, Keys, SessionHash};
 use portvakt_base::clock::Timestamp;
 
 /// A PSU that is bound to a TPP (SCA-3). A consent is independent of an SCA (SCA-18).
@@ -16,6 +16,17 @@ pub struct Psu {
     pub contexts: Vec<Context>,
     /// The keyed hash of the bank's own key for its customer, if the bank named one (CTL-1).
     pub customer: Option<CustomerHash>,
+    /// The customer as events name it (CTL-3); `None` if the bank named none, or there was no key for it.
+    pub pseudonym: Option<CustomerPseudonym>,
+    /// The last SCA by whose age the consents have ended, as it was noted (CTL-3). Consents have not ended if it is another one.
+    pub consents_ended: Option<Timestamp>,
+}
+
+/// A customer of the bank, as it is stored.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NamedCustomer {
+    pub(super) customer: CustomerHash,
+    pub(super) pseudonym: Option<CustomerPseudonym>,
 }
 
 /// A TPP-Session-ID with which an SCA was completed (SCA-4).
@@ -88,6 +99,17 @@ impl Psu {
         self.contexts
             .iter()
             .find(|context| context.corporate == corporate)
+    }
+
+    /// Keeps the customer that the bank names. A gateway without the key for events leaves what another one computed.
+    pub(super) fn set_customer(&mut self, named: Option<NamedCustomer>) {
+        let Some(named) = named else {
+            return;
+        };
+        let is_known = self.customer == Some(named.customer);
+        let known = self.pseudonym.filter(|_| is_known);
+        self.customer = Some(named.customer);
+        self.pseudonym = named.pseudonym.or(known);
     }
 
     /// Changes the context of a corporate agreement, or the private one, by the word of `origin`; creates it if there is none. Contexts are

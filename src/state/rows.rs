@@ -4,8 +4,8 @@
 //! false, and the engine writes nothing.
 
 use super::{
-    Block, BlockHash, ListHash, Move, MoveHash, Psu, PsuHash, QuotaHash, ReportHash, RequestHash,
-    TokenHash,
+    Block, BlockHash, Event, ListHash, Move, MoveHash, Psu, PsuHash, QuotaHash, ReportHash,
+    RequestHash, TokenHash,
     hash::{
         Hash, HashKind, HashMapByBits, OfBlock, OfList, OfMove, OfPsu, OfQuota, OfRequest, OfToken,
     },
@@ -25,6 +25,13 @@ pub(super) enum RowKey {
     Psu(PsuHash),
     Block(BlockHash),
     Move(MoveHash),
+}
+
+impl RowKey {
+    /// Whether only claims and their returns change such rows: they have no events (CTL-3).
+    pub(super) const fn is_of_claims(&self) -> bool {
+        matches!(self, Self::Quota(_) | Self::List(_) | Self::Request(_))
+    }
 }
 
 /// QUO-13: a list that is read page by page.
@@ -67,6 +74,8 @@ pub(super) struct Rows {
     pub(super) moves: Loaded<OfMove, Move>,
     /// The effects on the cached used-up quotas, in the order of the decisions.
     pub(super) used_up: Vec<UsedUp>,
+    /// CTL-3: events that are no difference of rows.
+    pub(super) observed: Vec<Event>,
 }
 
 /// The effect of a decision on a cached used-up quota.
@@ -82,8 +91,17 @@ pub(super) enum UsedUp {
 #[derive(Debug)]
 pub(super) struct Loaded<K, R> {
     rows: HashMapByBits<K, Entry<R>>,
+    /// What each decision replaced, in their order, if the rows have events.
+    replaced: Vec<Replaced<R>>,
     /// Whether a decision read a row that was not loaded.
     has_missed: Cell<bool>,
+}
+
+/// A row before and after one decision.
+#[derive(Debug)]
+pub(super) struct Replaced<R> {
+    pub(super) before: Option<R>,
+    pub(super) after: Option<R>,
 }
 
 #[derive(Debug)]
@@ -104,6 +122,7 @@ impl<K: HashKind, R> Default for Loaded<K, R> {
     fn default() -> Self {
         Self {
             rows: HashMapByBits::default(),
+            replaced: Vec::new(),
             has_missed: Cell::new(false),
         }
     }
@@ -142,9 +161,22 @@ impl<K: HashKind, R: Clone + PartialEq> Loaded<K, R> {
 
     fn set(&mut self, key: Hash<K>, row: Option<R>) {
         match self.rows.get_mut(&key) {
-            Some(entry) => entry.row = row,
+            Some(entry) => {
+                if K::HAS_EVENTS {
+                    self.replaced.push(Replaced {
+                        before: entry.row.clone(),
+                        after: row.clone(),
+                    });
+                }
+                entry.row = row;
+            }
             None => self.has_missed.set(true),
         }
+    }
+
+    /// What each decision replaced (CTL-3).
+    pub(super) fn replaced(&self) -> &[Replaced<R>] {
+        &self.replaced
     }
 
     /// The rows to write.

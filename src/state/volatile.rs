@@ -3,8 +3,8 @@
 //! Deliberately not here: durability, and an operator's acceptance of the clock.
 
 use super::{
-    Block, BlockHash, Counters, CustomerHash, Dated, Keys, ListHash, Move, MoveHash, PsuHash,
-    QuotaHash, RequestHash, StateSettings, TokenHash, Unavailable,
+    Block, BlockHash, Counters, CustomerHash, Dated, Event, Keys, ListHash, Move, MoveHash,
+    PsuHash, QuotaHash, RequestHash, StateSettings, TokenHash, Unavailable,
     blocks::Standing,
     change::{Change, undecided},
     clock::ClockRow,
@@ -12,14 +12,15 @@ use super::{
     freshness::{AsOf, Freshness, Reads},
     hash::{Hash, HashKind},
     lock::lock,
+    outbox::Outbox,
     process::Process,
     rows::{BoundPsu, ListRow, Loaded, RowKey, Rows, TokenRow},
-    rules::{Calls, Table},
+    rules::{self, Calls, Expiry, Table},
     sweep::Step,
 };
 use portvakt_base::clock::Timestamp;
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     sync::{Arc, Mutex, Weak},
     time::Duration,
 };
@@ -40,6 +41,11 @@ struct Tables {
     psus: BTreeMap<PsuHash, BoundPsu>,
     blocks: BTreeMap<BlockHash, Block>,
     moves: BTreeMap<MoveHash, Move>,
+    /// CTL-3.
+    events: VecDeque<Event>,
+    stream: u64,
+    last_event: u64,
+    pruned: u64,
     clock: ClockRow,
     /// Every open store: all of them apply a change.
     open: Vec<Weak<Process>>,
@@ -55,9 +61,16 @@ pub(super) struct Volatile {
 impl VolatileTables {
     /// Empty tables, under a hash key from 32 secret bytes.
     pub fn new(secret: [u8; 32]) -> Self {
+        let mut stream = [0; 8];
+        // Without random bytes all streams have one id, which only a test could notice.
+        let _ = aws_lc_rs::rand::fill(&mut stream);
+        let tables = Tables {
+            stream: u64::from_be_bytes(stream),
+            ..Tables::default()
+        };
         Self {
             secret,
-            tables: Arc::default(),
+            tables: Arc::new(Mutex::new(tables)),
         }
     }
 
@@ -118,6 +131,18 @@ impl Engine for Volatile {
         Ok(own(lock(&self.tables).standing()))
     }
 
+    async fn events(&self, after: u64, most: u32) -> Result<Outbox, Unavailable> {
+        let tables = lock(&self.tables);
+        let events = tables.events.iter().filter(|event| event.sequence > after);
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        Ok(Outbox {
+            stream: tables.stream,
+            last: tables.last_event,
+            pruned: tables.pruned,
+            events: events.take(most).cloned().collect(),
+        })
+    }
+
     async fn commit<C: Change>(&self, change: C) -> Result<C::Outcome, Unavailable> {
         let mut tables = lock(&self.tables);
         let mut keys = Vec::new();
@@ -128,7 +153,7 @@ impl Engine for Volatile {
         if !rows.is_complete() {
             return Err(undecided());
         }
-        tables.write(&rows);
+        tables.write(&rows, self.process.clock.latest());
         tables.keep_clock();
         let mut counters = lock(&self.counters);
         counters.count(1, Duration::ZERO);
@@ -142,6 +167,9 @@ impl Engine for Volatile {
         _is_first: bool,
     ) -> Result<Step, Unavailable> {
         let mut tables = lock(&self.tables);
+        if table == Table::Psu {
+            tables.tidy_events(&self.process, now);
+        }
         let (before, after) = tables.tidy(table, now);
         *lock(&self.counters).rows.of(table) = Some(after);
         tables.keep_clock();
@@ -191,7 +219,14 @@ impl Tables {
     }
 
     /// Writes the rows that differ; every open store drops its cached copies.
-    fn write(&mut self, rows: &Rows) {
+    fn write(&mut self, rows: &Rows, at: Timestamp) {
+        let events = rules::events(rows, at);
+        let wakes = !events.is_empty();
+        for event in events {
+            self.last_event += 1;
+            let sequence = self.last_event;
+            self.events.push_back(Event { sequence, ..event });
+        }
         write(&mut self.quotas, &rows.quotas);
         write(&mut self.lists, &rows.lists);
         write(&mut self.requests, &rows.requests);
@@ -200,6 +235,9 @@ impl Tables {
         write(&mut self.blocks, &rows.blocks);
         write(&mut self.moves, &rows.moves);
         for process in self.open.iter().filter_map(Weak::upgrade) {
+            if wakes {
+                process.wake_events();
+            }
             for decided in &rows.used_up {
                 process.cache.heed(*decided);
             }
@@ -209,6 +247,26 @@ impl Tables {
             process
                 .blocks
                 .apply(rows.changed_blocks(), rows.changed_moves());
+        }
+    }
+
+    /// Notes the consents that have ended, and removes old events.
+    fn tidy_events(&mut self, process: &Process, now: Timestamp) {
+        if let Some(through) = rules::ended_through(now) {
+            let psus = self.psus.keys().copied().collect();
+            let expiry = Expiry { psus, through };
+            let (mut keys, mut rows) = (Vec::new(), Rows::default());
+            expiry.keys(&mut keys);
+            self.load(&keys, &mut rows);
+            expiry.decide(&mut rows);
+            self.write(&rows, now);
+        }
+        let (through, number) = process.events_removed_through(now, self.last_event);
+        while let Some(event) = self.events.front()
+            && (event.at.unix() <= through || event.sequence <= number)
+        {
+            self.pruned = event.sequence;
+            self.events.pop_front();
         }
     }
 

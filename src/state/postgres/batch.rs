@@ -8,14 +8,17 @@
 use super::{
     commands::{self, Command},
     connect::{Link, text},
+    events,
     rows::{self, BatchKeys, RowFault, id},
     settings::PlantedFault,
     shared::Shared,
     tidy::clock_command,
 };
 use crate::{
+    Event,
     change::{QueuedChange, undecided},
     rows::{Rows, UsedUp},
+    rules,
 };
 use portvakt_base::clock::BootTime;
 use std::{sync::atomic::Ordering, time::Duration};
@@ -72,7 +75,7 @@ pub(super) async fn attempt(
     let mut rows = match loaded {
         Ok(Ok(rows)) => rows,
         Ok(Err(RowFault::Sql(error))) => return before_commit(link, &error).await,
-        Ok(Err(fault @ (RowFault::Tpp | RowFault::Block | RowFault::Move))) => {
+        Ok(Err(fault @ (RowFault::Tpp | RowFault::Block | RowFault::Move | RowFault::Event))) => {
             return Attempt::Failed(fault.to_string());
         }
         Err(_) => return Attempt::Failed(format!("no answer for {} s", READ.as_secs())),
@@ -88,11 +91,15 @@ pub(super) async fn attempt(
         shared.process.cache.heed(*decided);
     }
     let may_be_lost = batch.iter().all(|change| change.may_be_lost());
-    let writing = Writing::new(link, &rows, may_be_lost, shared);
+    let new = rules::events(&rows, shared.process.clock.latest());
+    let writing = Writing::new(link, &rows, &new, may_be_lost, shared);
     let outcome = writing.send(link, shared).await;
     if matches!(outcome, Attempt::Committed) {
         let blocks = &shared.process.blocks;
         blocks.apply(rows.changed_blocks(), rows.changed_moves());
+        if !new.is_empty() {
+            shared.process.wake_events();
+        }
     } else {
         for decided in &rows.used_up {
             let (UsedUp::Until(key, _) | UsedUp::NoLonger(key)) = *decided;
@@ -119,7 +126,7 @@ struct Writing<'l> {
 }
 
 impl<'l> Writing<'l> {
-    fn new(link: &'l Link, rows: &Rows, may_be_lost: bool, shared: &Shared) -> Self {
+    fn new(link: &'l Link, rows: &Rows, new: &[Event], may_be_lost: bool, shared: &Shared) -> Self {
         let mut commands = rows::write(&link.statements, rows);
         let is_unchanged = commands.is_empty();
         let attempt = Uuid::new_v4();
@@ -130,9 +137,11 @@ impl<'l> Writing<'l> {
             shared.process.clock.latest().unix()
         };
         let wakes = !shared.settings.has_planted(PlantedFault::LostNotify);
-        log_changes(link, rows, wakes, &mut commands);
+        log_changes(link, rows, new, wakes, &mut commands);
         if !is_unchanged {
             commands.push(Command::new(&link.statements.attempt, [attempt]));
+            // After all other rows, because every transaction with events takes the same one.
+            commands.extend(events::add(&link.statements, new));
             // Last, because every gateway writes this row.
             if latest > shared.kept_latest.load(Ordering::Relaxed) {
                 commands.push(clock_command(link, shared, latest));
@@ -247,9 +256,15 @@ fn failed(error: &Error) -> Attempt {
     }
 }
 
-/// Logs the rows that other gateways must drop from their caches or read again, and wakes them for PSUs and blocks. A quota that is no longer used up wakes nobody,
+/// Logs the rows that other gateways must drop from their caches or read again, and wakes them for PSUs, blocks and events. A quota that is no longer used up wakes nobody,
 /// because notifications make commits wait for each other.
-fn log_changes<'l>(link: &'l Link, rows: &Rows, wakes: bool, commands: &mut Vec<Command<'l>>) {
+fn log_changes<'l>(
+    link: &'l Link,
+    rows: &Rows,
+    new: &[Event],
+    wakes: bool,
+    commands: &mut Vec<Command<'l>>,
+) {
     let mut kinds: Vec<i16> = Vec::new();
     let mut keys: Vec<Uuid> = Vec::new();
     for psu in rows.psus.changed() {
@@ -263,6 +278,10 @@ fn log_changes<'l>(link: &'l Link, rows: &Rows, wakes: bool, commands: &mut Vec<
     for moved in rows.moves.changed() {
         kinds.push(2);
         keys.push(id(moved.key));
+    }
+    if !new.is_empty() {
+        kinds.push(3);
+        keys.push(Uuid::nil());
     }
     let wakes = wakes && !keys.is_empty();
     for decided in &rows.used_up {

@@ -31,10 +31,10 @@ use tokio_postgres::{Client, Config, config::Host, config::SslMode, types::ToSql
 use uuid::Uuid;
 
 /// The latest schema that this version knows.
-pub(super) const SCHEMA: &str = "4";
+pub(super) const SCHEMA: &str = "5";
 
 /// The schemas before, in their order, which a start migrates.
-pub(super) const SCHEMAS_BEFORE: [&str; 3] = ["1", "2", "3"];
+pub(super) const SCHEMAS_BEFORE: [&str; 4] = ["1", "2", "3", "4"];
 
 /// The row of `meta` with the schema.
 pub(super) const SCHEMA_ROW: &str = "schema";

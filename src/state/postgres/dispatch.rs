@@ -2,7 +2,8 @@
 //!
 //! A free worker takes all queued changes whose rows no other worker holds, up to 1 000, as one batch. Changes of the same row are decided
 //! in the order of their arrival: in one batch, or one batch after the other. So transactions of one gateway never wait for each other.
-//! Changes that may be lost with a server have batches of their own, which do not wait for the standby. While other workers have large
+//! Changes that may be lost with a server have batches of their own, which do not wait for the standby; so have claims, which never wait
+//! for the events of other transactions (CTL-3). While other workers have large
 //! batches, few changes wait a moment for more: many small transactions cost more than few large ones. A worker that could not connect,
 //! for example because the server has no connections left, gets changes only if no other worker can take them, and tries again every second.
 
@@ -201,7 +202,7 @@ impl Dispatcher {
         let mut left = VecDeque::new();
         // The rows of the changes that stay: later changes of the same rows must not overtake them.
         let mut blocked = HashSet::new();
-        let mut may_be_lost = None;
+        let mut kind = None;
         while let Some(change) = self.waiting.pop_front() {
             if change.is_abandoned() {
                 continue;
@@ -213,13 +214,14 @@ impl Dispatcher {
             let mut own = Vec::new();
             change.keys(&mut own);
             let is_held = |key: &RowKey| self.held.contains(key) || blocked.contains(key);
-            let is_other = may_be_lost.is_some_and(|batch| batch != change.may_be_lost());
+            let own_kind = (change.may_be_lost(), own.iter().all(RowKey::is_of_claims));
+            let is_other = kind.is_some_and(|batch| batch != own_kind);
             if is_other || own.iter().any(is_held) {
                 blocked.extend(own);
                 left.push_back(change);
             } else {
                 keys.extend(own);
-                may_be_lost = Some(change.may_be_lost());
+                kind = Some(own_kind);
                 changes.push(change);
             }
         }

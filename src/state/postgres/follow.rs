@@ -281,12 +281,14 @@ impl Follower {
                 match row.try_get::<_, i16>(2).map_err(fault)? {
                     0 => cache.psu_changed(hash(key)),
                     1 => cache.quota_changed(hash(key)),
+                    3 => self.shared.process.wake_events(),
                     _ => self.blocks_due = true,
                 }
             }
         } else {
             cache.clear();
             self.blocks_due = true;
+            self.shared.process.wake_events();
         }
         self.position = Some(now);
         self.since_read = BootTime::now();

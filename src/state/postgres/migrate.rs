@@ -21,11 +21,12 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) const LOCK: i64 = 0x5076_6b74;
 
 /// The tables of schema 1, and the steps from there. A step that was released never changes.
-const TABLES: [&str; 4] = [
+const TABLES: [&str; 5] = [
     include_str!("schema.sql"),
     BLOCKS,
     ORIGIN,
     CUSTOMERS_AND_MOVES,
+    EVENTS,
 ];
 
 /// CTL-2: the part of the step to schema 2 that makes the table of blocks.
@@ -36,6 +37,9 @@ const ORIGIN: &str = include_str!("origin.sql");
 
 /// CTL-1, CTL-4: the step from 3 to 4, for the keys of the bank's customers, the days of last use, and moves of TPPs.
 const CUSTOMERS_AND_MOVES: &str = include_str!("customers_and_moves.sql");
+
+/// CTL-3: the step from 4 to 5, for the stream of events and the customers in them.
+const EVENTS: &str = include_str!("events.sql");
 
 /// Makes the tables where there are none, and checks schema and key. Returns the key.
 pub(super) async fn prepare(

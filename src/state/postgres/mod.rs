@@ -12,6 +12,7 @@
 mod batch;
 mod blocks;
 mod commands;
+mod events;
 mod parted;
 mod rows;
 mod statements;
@@ -45,6 +46,7 @@ use super::{
     engine::Engine,
     freshness::{Freshness, Reads},
     lock::lock,
+    outbox::Outbox,
     process::Process,
     rows::BoundPsu,
     rules::Table,
@@ -321,6 +323,16 @@ impl Engine for Postgres {
         let began = BootTime::now();
         let found = look_up::answer(&self.shared, &link, look_up::standing(&link)).await?;
         Ok(self.dated(began, found))
+    }
+
+    async fn events(&self, after: u64, most: u32) -> Result<Outbox, Unavailable> {
+        let link = look_up::reader(&self.shared).await?;
+        let after = i64::try_from(after).unwrap_or(i64::MAX);
+        let most = i64::from(most);
+        let parameters: [&(dyn ToSql + Sync); 2] = [&after, &most];
+        let question = look_up::rows(&link, &link.statements.events, &parameters);
+        let found = look_up::answer(&self.shared, &link, question).await?;
+        events::read(&found).map_err(|fault| Unavailable(fault.to_string()))
     }
 
     async fn commit<C: Change>(&self, change: C) -> Result<C::Outcome, Unavailable> {

@@ -20,6 +20,8 @@ pub(super) enum RowFault {
     Block,
     #[error("table moved: a row has no TPP's identity")]
     Move,
+    #[error("table event or outbox: a row that no version wrote")]
+    Event,
 }
 
 /// The rows of one table to add, to replace and to remove, sorted by their keys.

@@ -13,7 +13,7 @@ use super::{
     statements::Statements,
 };
 use crate::{
-    Consent, Context, ContextOrigin, Psu, PsuHash, Session,
+    Consent, Context, ContextOrigin, CustomerPseudonym, Psu, PsuHash, Session,
     hash::HashKind,
     rows::{BoundPsu, ListRow, Loaded, RowKey, Rows, TokenRow},
     rules::Calls,
@@ -134,9 +134,9 @@ pub(super) fn joined_psus(rows: &[Row]) -> Result<Vec<(PsuHash, BoundPsu)>, RowF
             psus.push((key, row, Vec::new()));
         }
         if let Some((.., contexts)) = psus.last_mut()
-            && row.try_get::<_, Option<Vec<u8>>>(7)?.is_some()
+            && row.try_get::<_, Option<Vec<u8>>>(9)?.is_some()
         {
-            contexts.push(context(row, 7)?);
+            contexts.push(context(row, 9)?);
         }
     }
     let psus = psus.into_iter();
@@ -172,6 +172,8 @@ fn bound(row: &Row, contexts: Vec<Context>) -> Result<BoundPsu, RowFault> {
     let session: Option<Uuid> = row.try_get(4)?;
     let completed: Option<i64> = row.try_get(5)?;
     let customer: Option<Uuid> = row.try_get(6)?;
+    let pseudonym: Option<&[u8]> = row.try_get(7)?;
+    let pseudonym = pseudonym.and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
     Ok(BoundPsu {
         tpp: TppId::parse(tpp).ok_or(RowFault::Tpp)?,
         psu: Arc::new(Psu {
@@ -183,6 +185,8 @@ fn bound(row: &Row, contexts: Vec<Context>) -> Result<BoundPsu, RowFault> {
             }),
             contexts,
             customer: customer.map(hash),
+            pseudonym: pseudonym.map(CustomerPseudonym::from_bytes),
+            consents_ended: time(row, 8)?,
         }),
     })
 }
@@ -290,6 +294,12 @@ fn write_psus<'s>(s: &'s Statements, rows: &Rows, commands: &mut Vec<Command<'s>
                     bound.psu.session.map(|it| seconds(it.completed))
                 }),
                 column(rows, |bound: &BoundPsu| bound.psu.customer.map(id)),
+                column(rows, |bound: &BoundPsu| {
+                    bound.psu.pseudonym.map(|it| it.as_bytes().to_vec())
+                }),
+                column(rows, |bound: &BoundPsu| {
+                    bound.psu.consents_ended.map(seconds)
+                }),
             ]
         },
     );

@@ -52,7 +52,7 @@ macro_rules! joined_psus {
     ($which:literal) => {
         concat!(
             "SELECT psu.psu, psu.tpp, psu.learned, psu.last_sca, psu.session, psu.completed, psu.customer,
-                context.corporate, context.last_sca, context.consent, context.accounts, context.origin, context.used
+                psu.pseudonym, psu.ended, context.corporate, context.last_sca, context.consent, context.accounts, context.origin, context.used
             FROM psu LEFT JOIN context ON context.psu = psu.psu WHERE ",
             $which,
             " ORDER BY psu.psu, context.corporate"
@@ -70,7 +70,7 @@ statements! {
     load_lists = "SELECT key, call, last FROM page WHERE key = ANY($1) ORDER BY key FOR UPDATE";
     load_requests = "SELECT key, until FROM request WHERE key = ANY($1) ORDER BY key FOR UPDATE";
     load_tokens = "SELECT key, said, until FROM token WHERE key = ANY($1) ORDER BY key FOR UPDATE";
-    load_psus = "SELECT psu, tpp, learned, last_sca, session, completed, customer FROM psu
+    load_psus = "SELECT psu, tpp, learned, last_sca, session, completed, customer, pseudonym, ended FROM psu
         WHERE psu = ANY($1) ORDER BY psu FOR UPDATE";
     /// A statement of its own after the lock: it sees the contexts that the earlier holder of the lock committed.
     load_contexts = "SELECT psu, corporate, last_sca, consent, accounts, origin, used FROM context
@@ -102,11 +102,11 @@ statements! {
         FROM unnest($1::uuid[], $2::uuid[], $3::bigint[]) AS n (key, said, until) WHERE token.key = n.key";
     remove_tokens = "DELETE FROM token WHERE key = ANY($1)";
     add_psus = "INSERT INTO psu SELECT * FROM
-        unnest($1::uuid[], $2::text[], $3::boolean[], $4::bigint[], $5::uuid[], $6::bigint[], $7::uuid[])";
+        unnest($1::uuid[], $2::text[], $3::boolean[], $4::bigint[], $5::uuid[], $6::bigint[], $7::uuid[], $8::bytea[], $9::bigint[])";
     set_psus = "UPDATE psu SET tpp = n.tpp, learned = n.learned, last_sca = n.last_sca, session = n.session, completed = n.completed,
-            customer = n.customer
-        FROM unnest($1::uuid[], $2::text[], $3::boolean[], $4::bigint[], $5::uuid[], $6::bigint[], $7::uuid[])
-            AS n (psu, tpp, learned, last_sca, session, completed, customer)
+            customer = n.customer, pseudonym = n.pseudonym, ended = n.ended
+        FROM unnest($1::uuid[], $2::text[], $3::boolean[], $4::bigint[], $5::uuid[], $6::bigint[], $7::uuid[], $8::bytea[], $9::bigint[])
+            AS n (psu, tpp, learned, last_sca, session, completed, customer, pseudonym, ended)
         WHERE psu.psu = n.psu";
     remove_psus = "DELETE FROM psu WHERE psu = ANY($1)";
     remove_contexts = "DELETE FROM context WHERE psu = ANY($1)";
@@ -123,6 +123,24 @@ statements! {
     set_moves = "UPDATE moved SET tpp = n.tpp, now = n.now, since = n.since
         FROM unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[]) AS n (key, tpp, now, since) WHERE moved.key = n.key";
     remove_moves = "DELETE FROM moved WHERE key = ANY($1)";
+    /// CTL-3. The row of `outbox` is locked until the commit.
+    add_events = "WITH taken AS (UPDATE outbox SET last = last + cardinality($1::bigint[])
+            RETURNING last - cardinality($1::bigint[]) AS before)
+        INSERT INTO event (sequence, at, kind, tpp, customer, corporate, accounts, until, detail)
+        SELECT taken.before + n.number, n.at, n.kind, n.tpp, n.customer, n.corporate, n.accounts, n.until, n.detail
+        FROM taken, unnest($1::bigint[], $2::text[], $3::text[], $4::bytea[], $5::boolean[], $6::bigint[], $7::bigint[], $8::text[])
+            WITH ORDINALITY AS n (at, kind, tpp, customer, corporate, accounts, until, detail, number)";
+    /// At least one row.
+    events = "SELECT outbox.stream, outbox.last, outbox.pruned, news.sequence, news.at, news.kind, news.tpp, news.customer, news.corporate,
+            news.accounts, news.until, news.detail
+        FROM outbox LEFT JOIN (SELECT * FROM event WHERE sequence > $1 ORDER BY sequence LIMIT $2) AS news ON true
+        ORDER BY news.sequence";
+    ended = "SELECT psu FROM psu WHERE ended IS DISTINCT FROM last_sca AND last_sca <= $1 ORDER BY last_sca LIMIT $2";
+    prune_events = "WITH oldest AS (SELECT sequence, at FROM event ORDER BY sequence LIMIT $3),
+        gone AS (SELECT max(oldest.sequence) AS through FROM oldest, outbox
+            WHERE oldest.sequence <= outbox.last - $2 OR oldest.at <= $1),
+        removed AS (DELETE FROM event USING gone WHERE event.sequence <= gone.through)
+        UPDATE outbox SET pruned = gone.through FROM gone WHERE gone.through > outbox.pruned";
     log_changes = "INSERT INTO change (kind, key) SELECT * FROM unnest($1::smallint[], $2::uuid[])";
     commit = "COMMIT";
     /// COMMIT neither waits for the disk nor for the standby.

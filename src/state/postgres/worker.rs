@@ -3,13 +3,19 @@
 use super::{
     batch::{self, Attempt},
     connect::Link,
+    events,
     job::{Outcome, Sweep, Work},
     settings::PlantedFault,
     shared::Shared,
     tidy,
 };
 use crate::{
-    Unavailable, change::QueuedChange, lock::lock, rows::RowKey, rules::Table, sweep::Step,
+    Unavailable,
+    change::{self, Change, QueuedChange},
+    lock::lock,
+    rows::RowKey,
+    rules::Table,
+    sweep::Step,
 };
 use portvakt_base::clock::Stopwatch;
 use std::{sync::Arc, time::Duration};
@@ -227,9 +233,21 @@ impl Worker {
         for table in Table::ALL {
             tidy::step(link, &shared, table, now, rows).await?;
         }
+        events::prune(link, &shared, now).await?;
         tidy::remove_short_lived(link)
             .await
-            .map_err(|error| Unavailable(super::connect::text(&error)))
+            .map_err(|error| Unavailable(super::connect::text(&error)))?;
+        let Some(expiry) = events::ended(link, now).await? else {
+            return Ok(());
+        };
+        // Decided as every change is. Another gateway that found the same rows decides on what this one leaves.
+        shared.require_sync()?;
+        let mut keys = Vec::new();
+        expiry.keys(&mut keys);
+        let (queued, _outcome) = change::queued(expiry);
+        self.decide(&mut vec![queued], &keys)
+            .await
+            .map_err(Unavailable)
     }
 }
 

@@ -7,10 +7,11 @@ use super::{
 };
 use crate::{
     Accounts, Bind, Bound, Changes, Consent, ConsentAccounts, ConsentChange, Context,
-    ContextOrigin, CorporateHash, CustomerHash, Ended, Erased, Keys, Known, Learned, Psu, PsuHash,
-    PsuRef, Unavailable, Withdraw, Withdrawn,
+    ContextOrigin, CorporateHash, Ended, Erased, Keys, Known, Learned, Psu, PsuHash, PsuRef,
+    Unavailable, Withdraw, Withdrawn,
     change::Change,
     moves::Moves,
+    psu::NamedCustomer,
     rows::{BoundPsu, RowKey, Rows},
 };
 use portvakt_base::clock::Timestamp;
@@ -23,7 +24,7 @@ pub(crate) struct NewBinding {
     context: Option<NewContext>,
     last_sca: Option<Timestamp>,
     /// CTL-1.
-    customer: Option<CustomerHash>,
+    customer: Option<NamedCustomer>,
     /// Who states it. A binding that only the core states is a learned one (SCA-19).
     origin: ContextOrigin,
     /// Of the core's statement: the last removal before its request went out. After another one the statement is of no use.
@@ -57,7 +58,7 @@ impl NewBinding {
             owner: Owner::new(keys, moves, bind.who),
             context: Some(NewContext::new(keys, bind.corporate, bind.consent)),
             last_sca: Some(bind.last_sca),
-            customer: bind.customer.map(|key| keys.customer(key)),
+            customer: bind.customer.map(|key| keys.named_customer(key)),
             origin: if bind.imported {
                 ContextOrigin::Import
             } else {
@@ -103,7 +104,7 @@ impl NewBinding {
             return bound;
         };
         bound.with(|psu| {
-            psu.customer = self.customer.or(psu.customer);
+            psu.set_customer(self.customer);
             psu.update_context(new.corporate, self.origin, |context| {
                 context.last_sca = context.last_sca.max(self.last_sca);
                 let before = context.consent.as_ref().map(|consent| consent.given);
@@ -121,7 +122,7 @@ impl NewBinding {
         let of_psu = Changes {
             binding: before.learned != after.learned,
             last_sca: before.last_sca != after.last_sca,
-            customer: before.customer != after.customer,
+            customer: (before.customer, before.pseudonym) != (after.customer, after.pseudonym),
             ..Changes::default()
         };
         let Some(new) = &self.context else {

@@ -146,7 +146,10 @@ impl Change for Forgotten {
                 continue;
             };
             forgotten.push((bound.tpp.clone(), *psu));
-            let without = bound.with(|psu| psu.customer = None);
+            let without = bound.with(|psu| {
+                psu.customer = None;
+                psu.pseudonym = None;
+            });
             rows.psus.put(*psu, without);
         }
         forgotten

@@ -51,6 +51,8 @@ impl Owner {
                 session: None,
                 contexts: Vec::new(),
                 customer: None,
+                pseudonym: None,
+                consents_ended: None,
             }),
         }
     }

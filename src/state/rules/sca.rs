@@ -2,10 +2,11 @@
 
 use super::owner::{Owner, bind_to};
 use crate::{
-    Accounts, Consent, ContextOrigin, CorporateHash, CustomerHash, Finish, Finished, Keys, Session,
-    SessionHash, TokenHash,
+    Accounts, Consent, ContextOrigin, CorporateHash, Finish, Finished, Keys, Session, SessionHash,
+    TokenHash,
     change::Change,
     moves::Moves,
+    psu::NamedCustomer,
     rows::{RowKey, Rows, TokenRow},
 };
 use portvakt_base::clock::Timestamp;
@@ -24,7 +25,7 @@ struct CompletedSca {
     corporate: Option<CorporateHash>,
     session: SessionHash,
     consent: Option<Accounts>,
-    customer: Option<CustomerHash>,
+    customer: Option<NamedCustomer>,
 }
 
 impl ScaEnd {
@@ -36,7 +37,7 @@ impl ScaEnd {
             consent: completion
                 .consent
                 .map(|accounts| Accounts::hashed(keys, accounts)),
-            customer: completion.customer.map(|key| keys.customer(key)),
+            customer: completion.customer.map(|key| keys.named_customer(key)),
         });
         Self {
             token: finish.token,
@@ -77,7 +78,7 @@ impl Change for ScaEnd {
                     id: given.session,
                     completed: self.now,
                 });
-                psu.customer = given.customer.or(psu.customer);
+                psu.set_customer(given.customer);
                 psu.update_context(given.corporate, ContextOrigin::Bank, |context| {
                     context.last_sca = context.last_sca.max(Some(self.now));
                     if let Some(accounts) = &given.consent {

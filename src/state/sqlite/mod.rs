@@ -9,6 +9,7 @@
 
 mod blocks;
 pub mod clock;
+mod events;
 pub mod file;
 mod kept_clock;
 mod log;
@@ -27,6 +28,7 @@ use super::{
     engine::Engine,
     freshness::{Freshness, Reads},
     lock::lock,
+    outbox::Outbox,
     process::Process,
     rows::BoundPsu,
     rules::Table,
@@ -117,6 +119,14 @@ impl Engine for Sqlite {
 
     async fn standing(&self) -> Result<Dated<Standing>, Unavailable> {
         self.readers.read(&self.shared, read::standing).await
+    }
+
+    async fn events(&self, after: u64, most: u32) -> Result<Outbox, Unavailable> {
+        let read = move |sql: &Connection| {
+            let transaction = sql.unchecked_transaction()?;
+            events::read(&transaction, after, most)
+        };
+        Ok(self.readers.read(&self.shared, read).await?.fact)
     }
 
     async fn commit<C: Change>(&self, change: C) -> Result<C::Outcome, Unavailable> {

@@ -4,8 +4,8 @@
 
 use super::{blocks, moves};
 use crate::{
-    Consent, Context, ContextOrigin, CustomerHash, Hash, ListHash, Psu, PsuHash, QuotaHash,
-    RequestHash, Session, TokenHash,
+    Consent, Context, ContextOrigin, CustomerHash, CustomerPseudonym, Hash, ListHash, Psu, PsuHash,
+    QuotaHash, RequestHash, Session, TokenHash,
     hash::{OfList, OfPsu, OfQuota, OfRequest, OfToken},
     rows::{BoundPsu, ChangedRow, ListRow, RowKey, Rows, TokenRow},
     rules::Calls,
@@ -149,13 +149,16 @@ fn delete<K>(sql: &Connection, statement: &str, key: Hash<K>) -> Result<()> {
 pub(super) fn psu(sql: &Connection, key: PsuHash) -> Result<Option<BoundPsu>> {
     let found = sql
         .prepare_cached(
-            "SELECT tpp.name, psu.last_sca, psu.session, psu.completed, psu.learned, psu.customer
+            "SELECT tpp.name, psu.last_sca, psu.session, psu.completed, psu.learned, psu.customer, psu.pseudonym,
+                psu.ended
              FROM psu JOIN tpp ON tpp.id = psu.tpp WHERE psu.psu = ?1",
         )?
         .query_row([key.as_bytes()], |row| {
             let session: Option<[u8; 16]> = row.get(2)?;
             let completed: Option<i64> = row.get(3)?;
             let customer: Option<[u8; 16]> = row.get(5)?;
+            let pseudonym: Option<[u8; 32]> = row.get(6)?;
+            let ended: Option<i64> = row.get(7)?;
             let session = session.zip(completed).map(|(id, completed)| Session {
                 id: Hash::from_bytes(id),
                 completed: timestamp(completed),
@@ -166,6 +169,8 @@ pub(super) fn psu(sql: &Connection, key: PsuHash) -> Result<Option<BoundPsu>> {
                 session,
                 contexts: Vec::new(),
                 customer: customer.map(Hash::from_bytes),
+                pseudonym: pseudonym.map(CustomerPseudonym::from_bytes),
+                consents_ended: ended.map(timestamp),
             };
             Ok((tpp(row)?, psu))
         })
@@ -248,10 +253,11 @@ fn write_psu(sql: &Connection, changed: &ChangedRow<'_, OfPsu, BoundPsu>) -> Res
     sql.prepare_cached("INSERT INTO tpp (name) VALUES (?1) ON CONFLICT (name) DO NOTHING")?
         .execute([tpp.as_str()])?;
     sql.prepare_cached(
-        "INSERT INTO psu (psu, tpp, last_sca, session, completed, learned, customer)
-         VALUES (?1, (SELECT id FROM tpp WHERE name = ?2), ?3, ?4, ?5, ?6, ?7)
+        "INSERT INTO psu (psu, tpp, last_sca, session, completed, learned, customer, pseudonym, ended)
+         VALUES (?1, (SELECT id FROM tpp WHERE name = ?2), ?3, ?4, ?5, ?6, ?7, ?8, ?9)
          ON CONFLICT (psu) DO UPDATE SET
-            tpp = excluded.tpp, last_sca = ?3, session = ?4, completed = ?5, learned = ?6, customer = ?7",
+            tpp = excluded.tpp, last_sca = ?3, session = ?4, completed = ?5, learned = ?6, customer = ?7,
+            pseudonym = ?8, ended = ?9",
     )?
     .execute((
         changed.key.as_bytes(),
@@ -261,6 +267,8 @@ fn write_psu(sql: &Connection, changed: &ChangedRow<'_, OfPsu, BoundPsu>) -> Res
         psu.session.map(|session| seconds(session.completed)),
         psu.learned,
         psu.customer.as_ref().map(Hash::as_bytes),
+        psu.pseudonym.as_ref().map(CustomerPseudonym::as_bytes),
+        psu.consents_ended.map(seconds),
     ))?;
     for context in contexts.iter().filter(|context| !stored.contains(context)) {
         write_context(sql, changed.key, context)?;

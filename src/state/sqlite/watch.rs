@@ -120,12 +120,14 @@ impl Watch {
                 match kind {
                     0 => cache.psu_changed(PsuHash::from_bytes(key)),
                     1 => cache.quota_changed(QuotaHash::from_bytes(key)),
+                    3 => self.shared.process.wake_events(),
                     _ => self.blocks_due = true,
                 }
             }
         } else {
             cache.clear();
             self.blocks_due = true;
+            self.shared.process.wake_events();
         }
         self.read = head;
         // CTL-2: the file does not count as heard before that.

@@ -1,12 +1,12 @@
 //! The only thread that writes, and its queue.
 
-use super::{clock, file, log::Log, rows, shared::Shared, tidy};
+use super::{clock, events, file, log::Log, rows, shared::Shared, tidy};
 use crate::{
-    OpenFault, Unavailable,
+    Event, OpenFault, Unavailable,
     change::{self, BATCH, Change, QueuedChange},
     lock::lock,
     rows::{Rows, UsedUp},
-    rules::Table,
+    rules::{self, Table},
     sweep::Step,
 };
 use portvakt_base::clock::{Stopwatch, Timestamp};
@@ -217,10 +217,13 @@ fn write(
     let outcome = transact(&mut open, batch, &mut rows, shared);
     let cache = &shared.process.cache;
     match &outcome {
-        Ok(()) => {
+        Ok(has_events) => {
             *connection = Some(open);
             let blocks = &shared.process.blocks;
             blocks.apply(rows.changed_blocks(), rows.changed_moves());
+            if *has_events {
+                shared.process.wake_events();
+            }
         }
         Err(_) => {
             for decided in &rows.used_up {
@@ -233,7 +236,7 @@ fn write(
     for psu in rows.psus.changed() {
         cache.psu_changed(psu.key);
     }
-    outcome.map_err(|failed| match failed {
+    outcome.map(drop).map_err(|failed| match failed {
         Failed::Sql(error) => fault(error),
         Failed::Undecided => change::undecided(),
     })
@@ -252,13 +255,13 @@ impl From<rusqlite::Error> for Failed {
     }
 }
 
-/// Loads the rows of a batch, decides, writes and commits. No other process writes meanwhile.
+/// Loads the rows of a batch, decides, writes and commits. No other process writes meanwhile. Returns whether there are new events.
 fn transact(
     connection: &mut Connection,
     batch: &mut [Job],
     rows: &mut Rows,
     shared: &Shared,
-) -> Result<(), Failed> {
+) -> Result<bool, Failed> {
     let sql = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let mut keys = Vec::new();
     for job in batch.iter() {
@@ -266,11 +269,25 @@ fn transact(
             change.keys(&mut keys);
         }
     }
+    let is_second = batch
+        .iter()
+        .any(|job| matches!(job, Job::EverySecond { .. }));
+    let ended = if is_second {
+        events::ended(&sql, shared)?
+    } else {
+        None
+    };
+    if let Some(ended) = &ended {
+        ended.keys(&mut keys);
+    }
     rows::load(&sql, &keys, rows)?;
     for job in batch.iter_mut() {
         if let Job::Change(change) = job {
             change.decide(rows);
         }
+    }
+    if let Some(ended) = &ended {
+        ended.decide(rows);
     }
     if !rows.is_complete() {
         return Err(Failed::Undecided);
@@ -279,7 +296,9 @@ fn transact(
         shared.process.cache.heed(*decided);
     }
     rows::write(&sql, rows)?;
-    log_changes(&sql, rows)?;
+    let new = rules::events(rows, shared.process.clock.latest());
+    events::add(&sql, &new)?;
+    log_changes(&sql, rows, &new)?;
     for job in batch.iter_mut() {
         match job {
             Job::Change(_) => {}
@@ -296,12 +315,12 @@ fn transact(
     tidy::follow(&sql, shared, batch.len())?;
     clock::keep(&sql, shared)?;
     sql.commit()?;
-    Ok(())
+    Ok(!new.is_empty())
 }
 
 /// Logs the rows that the other processes on the file must drop from their caches, or read again: PSUs that changed, quotas that are no
-/// longer used up, and blocks and moves of TPPs. Only the end of the log is kept.
-fn log_changes(sql: &Transaction<'_>, rows: &Rows) -> rusqlite::Result<()> {
+/// longer used up, and blocks and moves of TPPs; and that there are events. Only the end of the log is kept.
+fn log_changes(sql: &Transaction<'_>, rows: &Rows, events: &[Event]) -> rusqlite::Result<()> {
     let psus = rows.psus.changed().map(|psu| (0, *psu.key.as_bytes()));
     let quotas = rows.used_up.iter().filter_map(|decided| match decided {
         UsedUp::NoLonger(key) => Some((1, *key.as_bytes())),
@@ -311,7 +330,8 @@ fn log_changes(sql: &Transaction<'_>, rows: &Rows) -> rusqlite::Result<()> {
     let blocks = blocks.map(|block| (2, *block.key.as_bytes()));
     let moves = rows.moves.changed();
     let moves = moves.map(|moved| (2, *moved.key.as_bytes()));
-    let changes = psus.chain(quotas).chain(blocks).chain(moves);
+    let event = events.first().map(|_| (3, [0; 16]));
+    let changes = psus.chain(quotas).chain(blocks).chain(moves).chain(event);
     let changes: Vec<(i64, [u8; 16])> = changes.collect();
     if changes.is_empty() {
         return Ok(());
@@ -328,6 +348,7 @@ fn log_changes(sql: &Transaction<'_>, rows: &Rows) -> rusqlite::Result<()> {
 fn every_second(sql: &Transaction<'_>, shared: &Shared, must_write: bool) -> rusqlite::Result<()> {
     tidy::send_on(shared);
     clock::follow(sql, shared)?;
+    events::prune(sql, shared)?;
     if must_write {
         clock::write_something(sql, shared)?;
     }

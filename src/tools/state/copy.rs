@@ -4,7 +4,10 @@
 //! committed. Invariant: the file is not changed, a database that has rows is not written to, and rows are copied only together with the
 //! hash key that they were made with.
 
-use super::fault::StateFault;
+use super::{
+    fault::StateFault,
+    tables::{ColumnType, TABLES, Table},
+};
 use crate::hex;
 use crate::state::{
     PostgresSettings, StateSettings,
@@ -22,120 +25,6 @@ const CHUNK: usize = 5_000;
 
 /// The number of rows between two lines of progress: some seconds. A multiple of [`CHUNK`].
 const PROGRESS: u64 = 100_000;
-
-/// The type of a column in PostgreSQL.
-#[derive(Clone, Copy)]
-enum ColumnType {
-    Uuid,
-    Integer,
-    Boolean,
-    Bytes,
-    Text,
-}
-
-/// A table: its name in both, its columns in PostgreSQL, and the query of the file. The first columns are the key.
-struct Table {
-    name: &'static str,
-    columns: &'static [(&'static str, ColumnType)],
-    key: &'static str,
-    from_file: &'static str,
-}
-
-const TABLES: [Table; 8] = [
-    Table {
-        name: "psu",
-        columns: &[
-            ("psu", ColumnType::Uuid),
-            ("tpp", ColumnType::Text),
-            ("learned", ColumnType::Boolean),
-            ("last_sca", ColumnType::Integer),
-            ("session", ColumnType::Uuid),
-            ("completed", ColumnType::Integer),
-            ("customer", ColumnType::Uuid),
-        ],
-        key: "psu",
-        from_file: "SELECT psu.psu, tpp.name, psu.learned, nullif(psu.last_sca, 0), psu.session, psu.completed,
-            psu.customer FROM psu JOIN tpp ON tpp.id = psu.tpp ORDER BY psu.psu",
-    },
-    Table {
-        name: "context",
-        columns: &[
-            ("psu", ColumnType::Uuid),
-            ("corporate", ColumnType::Bytes),
-            ("last_sca", ColumnType::Integer),
-            ("consent", ColumnType::Integer),
-            ("accounts", ColumnType::Bytes),
-            ("origin", ColumnType::Integer),
-            ("used", ColumnType::Integer),
-        ],
-        key: "psu, corporate",
-        from_file: "SELECT psu, corporate, nullif(last_sca, 0), consent, accounts, origin, used
-            FROM context ORDER BY psu, corporate",
-    },
-    Table {
-        name: "quota",
-        columns: &[
-            ("key", ColumnType::Uuid),
-            ("a", ColumnType::Integer),
-            ("b", ColumnType::Integer),
-            ("c", ColumnType::Integer),
-            ("d", ColumnType::Integer),
-        ],
-        key: "key",
-        from_file: "SELECT key, a, b, c, d FROM quota ORDER BY key",
-    },
-    Table {
-        name: "page",
-        columns: &[
-            ("key", ColumnType::Uuid),
-            ("call", ColumnType::Integer),
-            ("last", ColumnType::Integer),
-        ],
-        key: "key",
-        from_file: "SELECT key, call, last FROM page ORDER BY key",
-    },
-    Table {
-        name: "request",
-        columns: &[("key", ColumnType::Uuid), ("until", ColumnType::Integer)],
-        key: "key",
-        from_file: "SELECT key, until FROM request ORDER BY key",
-    },
-    Table {
-        name: "token",
-        columns: &[
-            ("key", ColumnType::Uuid),
-            ("said", ColumnType::Uuid),
-            ("until", ColumnType::Integer),
-        ],
-        key: "key",
-        from_file: "SELECT key, said, until FROM token ORDER BY key",
-    },
-    Table {
-        name: "block",
-        columns: &[
-            ("key", ColumnType::Uuid),
-            ("tpp", ColumnType::Text),
-            ("scope", ColumnType::Text),
-            ("psu", ColumnType::Uuid),
-            ("reason", ColumnType::Text),
-            ("since", ColumnType::Integer),
-            ("until", ColumnType::Integer),
-        ],
-        key: "key",
-        from_file: "SELECT key, tpp, scope, psu, reason, since, until FROM block ORDER BY key",
-    },
-    Table {
-        name: "moved",
-        columns: &[
-            ("key", ColumnType::Uuid),
-            ("tpp", ColumnType::Text),
-            ("now", ColumnType::Text),
-            ("since", ColumnType::Integer),
-        ],
-        key: "key",
-        from_file: "SELECT key, tpp, now, since FROM moved ORDER BY key",
-    },
-];
 
 /// A value of either database, in one form.
 #[derive(Clone, Debug, PartialEq)]
@@ -230,6 +119,17 @@ pub(super) fn copy(
     database.query(
         "UPDATE clock SET latest = greatest(latest, $1), stepped_back = stepped_back OR $2",
         &[&latest, &stepped_back],
+    )?;
+    // CTL-3: the stream goes on, so that cursors of the file remain valid.
+    let outbox = "SELECT stream, last, pruned FROM outbox";
+    let [stream, last, pruned]: [i64; 3] = file
+        .query_row(outbox, [], |row| {
+            Ok([row.get(0)?, row.get(1)?, row.get(2)?])
+        })
+        .map_err(sql(path))?;
+    database.query(
+        "UPDATE outbox SET stream = $1, last = $2, pruned = $3",
+        &[&stream, &last, &pruned],
     )?;
     database.run("COMMIT")?;
     let _ = writeln!(out, "committed; {} is unchanged", path.display());

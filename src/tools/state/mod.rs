@@ -8,6 +8,7 @@ mod copy;
 // The `show` command.
 mod show;
 // The `check` and `drop-unknown` commands.
+mod tables;
 mod unknown;
 // The reasons why a command failed.
 mod fault;
@@ -288,7 +289,7 @@ mod tests {
         take(&store, 1).await;
         let shown = show::show(&path).unwrap();
         for expected in [
-            "portvakt.db: schema 5\n",
+            "portvakt.db: schema 6\n",
             "1 2026-01-01T00:00:00Z to 2026-01-01T00:00:00Z\n",
             "latest time that was seen                2026-01-01T00:00:00Z\n",
             "good\n",

@@ -12,6 +12,14 @@ use std::{fmt::Write, path::Path, process::ExitCode};
 /// The number of changes that a file keeps for other processes. A process that finds fewer than it expects reads everything again.
 const KEPT_CHANGES: i64 = 4_096;
 
+/// CTL-3: adds the events of the consents of a file that end, for contexts with a condition that follows.
+const WITHDRAWN: &str = "INSERT INTO event (sequence, at, kind, tpp, customer, corporate)
+    SELECT (SELECT last FROM outbox) + row_number() OVER (),
+        coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'clock_latest'), 0),
+        'consent-withdrawn', tpp.name, psu.pseudonym, 1
+    FROM context JOIN psu USING (psu) JOIN tpp ON tpp.id = psu.tpp
+    WHERE consent IS NOT NULL AND (psu.ended IS NULL OR psu.ended <> psu.last_sca) AND";
+
 /// The agreements of unknown origin that one TPP has.
 struct Unknown {
     tpp: String,
@@ -46,6 +54,9 @@ pub(super) fn drop_in_file(
         let which = condition("x''", learned_only);
         let drop = format!(
             "INSERT INTO change (kind, key) SELECT DISTINCT 0, psu FROM context WHERE {which};
+            {WITHDRAWN} {which};
+            UPDATE outbox SET last = max(last, coalesce((SELECT max(sequence) FROM event), 0));
+            INSERT INTO change (kind, key) VALUES (3, zeroblob(16));
             DELETE FROM change WHERE seq <= (SELECT max(seq) FROM change) - {KEPT_CHANGES};
             DELETE FROM context WHERE {which};"
         );
@@ -79,8 +90,15 @@ pub(super) fn drop_in_database(
     let found = count_in_database(database, learned_only)?;
     if yes {
         database.run(&format!(
-            "WITH gone AS (DELETE FROM context WHERE {which} RETURNING psu)
-            INSERT INTO change (kind, key) SELECT DISTINCT 0, psu FROM gone;
+            "WITH gone AS (DELETE FROM context WHERE {which} RETURNING psu, consent),
+            ended AS (SELECT psu.tpp, psu.pseudonym FROM gone JOIN psu USING (psu)
+                WHERE gone.consent IS NOT NULL AND (psu.ended IS NULL OR psu.ended IS DISTINCT FROM psu.last_sca)),
+            number AS (SELECT count(*) AS of FROM ended),
+            taken AS (UPDATE outbox SET last = last + number.of FROM number RETURNING last - number.of AS before),
+            noted AS (INSERT INTO event (sequence, at, kind, tpp, customer, corporate)
+                SELECT taken.before + row_number() OVER (), clock.latest, 'consent-withdrawn', ended.tpp, ended.pseudonym, true
+                FROM ended, taken, clock)
+            INSERT INTO change (kind, key) SELECT DISTINCT 0, psu FROM gone UNION ALL SELECT 3, '00000000-0000-0000-0000-000000000000'::uuid;
             SELECT pg_notify('portvakt_change', '')"
         ))?;
     }

@@ -55,6 +55,8 @@ fn psu() -> Psu {
             used: None,
         }],
         customer: None,
+        pseudonym: None,
+        consents_ended: None,
     }
 }
 
