@@ -1,4 +1,4 @@
-//! CTL-1, QUO-*, REP-1, SCA-3 to SCA-7, SCA-12, SCA-13, SCA-16 to SCA-19: the state store, with every engine.
+//! CTL-1, CTL-3, QUO-*, REP-1, SCA-3 to SCA-7, SCA-12, SCA-13, SCA-16 to SCA-19: the state store, with every engine.
 
 use crate::harness::postgres;
 use portvakt::{
@@ -29,8 +29,10 @@ const DAY: u64 = 24 * HOUR;
 /// Every retention of a request id.
 const RETENTIONS: [Retention; 3] = [Retention::Memory, Retention::Date, Retention::Day];
 
-/// Takes back the step of the schema for CTL-1 and CTL-4, in a file or in a database: the tables are those of the schema before.
-const WITHOUT_CUSTOMERS: &str = "DROP INDEX psu_customer; ALTER TABLE psu DROP COLUMN customer; \
+/// Takes back the steps of the schema for CTL-3, CTL-1 and CTL-4, in a file or in a database: the tables are those of the schema before.
+const WITHOUT_CUSTOMERS: &str = "DROP VIEW events; DROP TABLE event; DROP TABLE outbox; DROP INDEX psu_ending; \
+    ALTER TABLE psu DROP COLUMN pseudonym; ALTER TABLE psu DROP COLUMN ended; \
+    DROP INDEX psu_customer; ALTER TABLE psu DROP COLUMN customer; \
     ALTER TABLE context DROP COLUMN used; DROP VIEW tpp_moves; DROP TABLE moved;";
 
 /// The way back to the schema before, as docs/operations.md shows it: the SQL that has both of these.
@@ -187,6 +189,9 @@ mod origin;
 
 /// The bank's key for a customer, and the day of the last use.
 mod customers;
+
+/// The stream of events for the bank's services.
+mod events;
 
 /// A customer's accesses that the bank withdraws.
 mod withdrawn_accesses;

@@ -336,8 +336,12 @@ async fn is_migrated(data: &impl Data, without_customers: impl FnOnce()) {
 async fn a_file_of_the_schema_before_is_migrated() {
     let data = SqliteFolder::new();
     is_migrated(&data, || {
-        let back = way_back("psu_customer", "user_version = 4");
-        data.sql().execute_batch(&back).unwrap();
+        for (of, to) in [
+            ("psu_ending", "user_version = 5"),
+            ("psu_customer", "user_version = 4"),
+        ] {
+            data.sql().execute_batch(&way_back(of, to)).unwrap();
+        }
     })
     .await;
 }
@@ -348,8 +352,13 @@ async fn a_database_of_the_schema_before_is_migrated() {
     let data = PostgresSchema::new();
     let user = data.user();
     is_migrated(&data, || {
-        let back = way_back("psu_customer", "value = '3'");
-        server.sql(&format!("SET search_path = {user}; {back}"));
+        for (of, to) in [
+            ("psu_ending", "value = '4'"),
+            ("psu_customer", "value = '3'"),
+        ] {
+            let back = way_back(of, to);
+            server.sql(&format!("SET search_path = {user}; {back}"));
+        }
     })
     .await;
 }

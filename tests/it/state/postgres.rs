@@ -472,6 +472,7 @@ async fn a_file_is_copied_into_the_database() {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     let refused = run("copy");
     assert!(text(&refused.stderr).contains("is in use"), "{refused:?}");
+    let stream = store.events(None, 1_000).await.unwrap();
     drop(store);
     // An empty database, as one with a wrong name: only `copy` makes tables, and only with the key of the file.
     let is_empty = || {
@@ -508,7 +509,7 @@ async fn a_file_is_copied_into_the_database() {
     let copied = run("copy");
     let said = text(&copied.stdout);
     assert!(copied.status.success(), "{copied:?}");
-    for table in ["psu", "context", "quota", "request", "token"] {
+    for table in ["psu", "context", "quota", "request", "token", "event"] {
         let line = said.lines().find(|line| line.starts_with(table)).unwrap();
         assert!(line.contains(" 20 rows, SHA-256 "), "{line}");
     }
@@ -516,6 +517,8 @@ async fn a_file_is_copied_into_the_database() {
     assert!(text(&again.stderr).contains("has rows"), "{again:?}");
     // The database is the file.
     let store = StateStore::open(&settings).unwrap();
+    // CTL-3: the stream goes on, with its cursors.
+    assert_eq!(store.events(None, 1_000).await.unwrap(), stream);
     for key in 0..20 {
         assert_eq!(left(&store, call(key, BEGIN + 30)).await, 2);
         let decision = store

@@ -206,7 +206,7 @@ const FAILURES: &[Failure] = &[
     Failure {
         name: "another schema",
         begin: |database| database.sql("UPDATE USER.meta SET value = '99' WHERE name = 'schema'"),
-        end: |database| database.sql("UPDATE USER.meta SET value = '4' WHERE name = 'schema'"),
+        end: |database| database.sql("UPDATE USER.meta SET value = '5' WHERE name = 'schema'"),
         fault: "the database has schema 99",
     },
     Failure {
