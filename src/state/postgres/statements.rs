@@ -137,8 +137,8 @@ statements! {
         ORDER BY news.sequence";
     ended = "SELECT psu FROM psu WHERE ended IS DISTINCT FROM last_sca AND last_sca <= $1 ORDER BY last_sca LIMIT $2";
     prune_events = "WITH oldest AS (SELECT sequence, at FROM event ORDER BY sequence LIMIT $3),
-        gone AS (SELECT max(oldest.sequence) AS through FROM oldest, outbox
-            WHERE oldest.sequence <= outbox.last - $2 OR oldest.at <= $1),
+        judged AS (SELECT oldest.sequence, oldest.sequence <= outbox.last - $2 OR oldest.at <= $1 AS is_due FROM oldest, outbox),
+        gone AS (SELECT coalesce(min(sequence) FILTER (WHERE NOT is_due) - 1, max(sequence)) AS through FROM judged),
         removed AS (DELETE FROM event USING gone WHERE event.sequence <= gone.through)
         UPDATE outbox SET pruned = gone.through FROM gone WHERE gone.through > outbox.pruned";
     log_changes = "INSERT INTO change (kind, key) SELECT * FROM unnest($1::smallint[], $2::uuid[])";

@@ -103,10 +103,8 @@ fn of_psu(
             },
         };
         let accounts = new.and_then(|consent| count(&consent.accounts));
-        // A key that was taken off may be the one that the consumer knows.
-        let customer = bound.psu.pseudonym;
         events.push(Event {
-            customer,
+            customer: bound.psu.pseudonym,
             corporate: agreement.is_some(),
             accounts,
             ..event(kind, bound.tpp.as_str(), at)

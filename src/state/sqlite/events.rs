@@ -111,19 +111,19 @@ pub(super) fn prune(sql: &Connection, shared: &Shared) -> Result<()> {
     let Some(now) = shared.process.housekeeping_time() else {
         return Ok(());
     };
-    let [_, last, _] = position(sql)?;
+    let [_, last, pruned] = position(sql)?;
     let last = u64::try_from(last).unwrap_or(0);
     let (through, number) = shared.process.events_removed_through(now, last);
     let integer = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
     let through: Option<i64> = sql
         .prepare_cached(
-            "SELECT max(sequence) FROM (SELECT sequence, at FROM event ORDER BY sequence LIMIT ?3)
-             WHERE sequence <= ?1 OR at <= ?2",
+            "SELECT coalesce(min(sequence) FILTER (WHERE NOT is_due) - 1, max(sequence)) FROM
+             (SELECT sequence, (sequence <= ?1 OR at <= ?2) AS is_due FROM event ORDER BY sequence LIMIT ?3)",
         )?
         .query_row((integer(number), integer(through), REMOVED), |row| {
             row.get(0)
         })?;
-    let Some(through) = through else {
+    let Some(through) = through.filter(|through| *through > pruned) else {
         return Ok(());
     };
     sql.prepare_cached("DELETE FROM event WHERE sequence <= ?1")?
