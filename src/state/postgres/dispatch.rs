@@ -238,7 +238,7 @@ impl Dispatcher {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{change, rows::Rows};
+    use crate::{Hash, change, rows::Rows};
 
     /// A change of no row.
     struct Idle;
@@ -296,5 +296,40 @@ mod tests {
         callers.truncate(7);
         dispatcher.put(Job::EverySecond);
         assert_eq!(dispatcher.waiting.len(), 7);
+    }
+
+    /// A change of one row.
+    struct Of(RowKey);
+
+    impl change::Change for Of {
+        type Outcome = ();
+
+        fn keys(&self, keys: &mut Vec<RowKey>) {
+            keys.push(self.0);
+        }
+
+        fn decide(&self, _: &mut Rows) {}
+    }
+
+    /// CTL-3: a claim never waits for the events of other transactions.
+    #[test]
+    fn claims_have_batches_of_their_own() {
+        let claim = |number| RowKey::Quota(Hash::from_bytes([number; 16]));
+        let psu = |number| RowKey::Psu(Hash::from_bytes([number; 16]));
+        let keys = [claim(1), psu(1), claim(2), psu(2)];
+        let (waiting, callers): (VecDeque<_>, Vec<_>) =
+            keys.into_iter().map(|key| change::queued(Of(key))).unzip();
+        let waiting = waiting.into_iter();
+        let mut dispatcher = Dispatcher {
+            waiting: waiting.collect(),
+            ..Dispatcher::default()
+        };
+        for expected in [[claim(1), claim(2)], [psu(1), psu(2)]] {
+            match dispatcher.batch() {
+                Some(Work::Batch { keys, .. }) => assert_eq!(keys, expected),
+                _ => panic!("there is no batch"),
+            }
+        }
+        drop(callers);
     }
 }
