@@ -1,7 +1,7 @@
 //! Each certificate that the gateway uses shows its end, and `check` warns before it.
 
 use super::configure;
-use crate::harness::{Connection, Gate, Tls, eventually, pki, world, write_private};
+use crate::harness::{Connection, Gate, Tls, pki, world, write_private};
 use portvakt::{
     clock::{Clock, Timestamp},
     config::Settings,
@@ -123,7 +123,12 @@ fn no_certificate_ends_unseen() {
     ] {
         fs::write(gate.folder().join(file), ending(90).pem).unwrap();
     }
-    eventually("the files are read", || end("upstream_ca").unwrap() > 89.0);
+    let tls = Tls::default();
+    let mut connection = Connection::shake(gate.control_address(), world(), tls).unwrap();
+    let post = b"POST /reload HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nContent-Type: application/json\r\n\r\n{}";
+    connection.send(post).unwrap();
+    assert_eq!(connection.answer("POST").unwrap().status, 200);
+    assert!(end("upstream_ca").unwrap() > 89.0);
     for (of, days) in [
         ("control", 90.0),
         ("upstream", 90.0),

@@ -216,7 +216,6 @@ impl Imports {
                 "bundle: {}",
                 self.path("bundles/current").display()
             ))
-            .line("reload: {watch: off}")
             .for_program();
         configure(&gate, &gate.yaml().replace("  anchors: anchors\n", ""));
         gate
