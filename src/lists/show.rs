@@ -107,6 +107,12 @@ impl Shown {
         if !bundle.pivots.is_empty() {
             lines.push(format!("pivots followed: {}", bundle.pivots.join(", ")));
         }
+        if !bundle.named.is_empty() {
+            let count = bundle.named.len();
+            lines.push(format!(
+                "CAs that the lists name and that vouch for nothing, such as withdrawn ones: {count}"
+            ));
+        }
         if !bundle.missing.is_empty() {
             lines.push(format!("no file of: {}", bundle.missing.join(", ")));
         }

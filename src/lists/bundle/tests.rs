@@ -170,10 +170,15 @@ fn a_list_never_goes_back() {
         };
         assert_eq!(territory, "ES");
     }
-    // The same number, issued before.
-    let mut before = old.clone();
-    before.lists[0].issued = Timestamp::from_unix(old.lists[0].issued.unix() - 1);
-    assert_eq!(check(&old, &before, true).len(), 1);
+    // Issued before, under the same number or a higher one; and the list of lists.
+    for of in [&old, &new] {
+        let mut before = of.clone();
+        before.lists[0].issued = Timestamp::from_unix(old.lists[0].issued.unix() - 1);
+        assert_eq!(check(&old, &before, true).len(), 1);
+        let mut before = of.clone();
+        before.list_of_lists.issued = Timestamp::from_unix(old.list_of_lists.issued.unix() - 1);
+        assert_eq!(check(&old, &before, true).len(), 1);
+    }
 }
 
 //= CRT-13 refused
