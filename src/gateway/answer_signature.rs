@@ -14,29 +14,41 @@ use pingora::{Error, ErrorType, OrErr, Result, protocols::http::date::get_cached
 use std::{sync::Arc, thread::available_parallelism};
 use tokio::{sync::Semaphore, task::spawn_blocking};
 
-/// Signs answers.
+/// The places of threads that sign, for all configurations.
 #[derive(Debug)]
-pub(super) struct AnswerSignatures {
-    signing: AnswerSigning,
-    places: Arc<Semaphore>,
+pub(super) struct SigningPlaces(Arc<Semaphore>);
+
+/// Signs answers, as the configuration of a request says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AnswerSignatures<'a> {
+    signing: &'a AnswerSigning,
+    places: &'a Arc<Semaphore>,
 }
 
 /// An answer that is signed once its body is known.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SignedAnswer<'a>(&'a AnswerSignatures);
+pub(super) struct SignedAnswer<'a>(AnswerSignatures<'a>);
 
-impl AnswerSignatures {
+impl SigningPlaces {
     /// Nothing is being signed yet.
-    pub(super) fn new(signing: AnswerSigning) -> Self {
+    pub(super) fn new() -> Self {
         let cores = available_parallelism().map_or(1, usize::from);
-        Self {
-            signing,
-            places: Arc::new(Semaphore::new(cores.div_ceil(2))),
-        }
+        Self(Arc::new(Semaphore::new(cores.div_ceil(2))))
+    }
+}
+
+impl<'a> AnswerSignatures<'a> {
+    /// The signatures of a configuration; `None` if it has none.
+    pub(super) fn new(
+        signing: Option<&'a AnswerSigning>,
+        places: &'a SigningPlaces,
+    ) -> Option<Self> {
+        let places = &places.0;
+        signing.map(|signing| Self { signing, places })
     }
 
     /// An answer with this status to the request of this record; `None` if it is not signed (SIG-12).
-    pub(super) fn of(&self, record: &Record, status: StatusCode) -> Option<SignedAnswer<'_>> {
+    pub(super) fn of(self, record: &Record, status: StatusCode) -> Option<SignedAnswer<'a>> {
         let never = matches!(
             status,
             StatusCode::REQUEST_TIMEOUT
@@ -62,7 +74,7 @@ impl SignedAnswer<'_> {
     /// # Errors
     /// The answer cannot be signed: a fault of the machine.
     pub(super) async fn sign(self, headers: &mut HeaderMap, body: &Bytes) -> Result<()> {
-        let place = Arc::clone(&self.0.places).acquire_owned().await;
+        let place = Arc::clone(self.0.places).acquire_owned().await;
         let mut place = place.or_err(ErrorType::InternalError, "no place to sign")?;
         loop {
             let date = get_cached_date();

@@ -5,7 +5,7 @@
 
 use super::{
     answer_head::AnswerContext,
-    answer_signature::AnswerSignatures,
+    answer_signature::{AnswerSignatures, SigningPlaces},
     drain::Underway,
     opening::{Opening, TraceIds},
 };
@@ -44,23 +44,17 @@ pub(super) struct Ledger {
     telemetry: Arc<Telemetry>,
     underway: Arc<Underway>,
     hsts: Option<HeaderValue>,
-    signatures: Option<AnswerSignatures>,
+    places: SigningPlaces,
     trace_ids: TraceIds,
 }
 
 impl Ledger {
-    /// Creates exchanges that use `clock` and report to `telemetry`. Their answers have this Strict-Transport-Security and these
-    /// signatures.
-    pub(super) fn new(
-        clock: Clock,
-        telemetry: Arc<Telemetry>,
-        hsts: Option<HeaderValue>,
-        signatures: Option<AnswerSignatures>,
-    ) -> Self {
+    /// Creates exchanges that use `clock` and report to `telemetry`. Their answers have this Strict-Transport-Security.
+    pub(super) fn new(clock: Clock, telemetry: Arc<Telemetry>, hsts: Option<HeaderValue>) -> Self {
         Self {
             clock,
             hsts,
-            signatures,
+            places: SigningPlaces::new(),
             telemetry,
             underway: Arc::default(),
             trace_ids: TraceIds::default(),
@@ -145,7 +139,10 @@ impl Exchange<'_> {
             hsts: self.ledger.hsts.as_ref(),
             catalogue: &self.in_use.snapshot.catalogue,
             record: &self.record,
-            signatures: self.ledger.signatures.as_ref(),
+            signatures: AnswerSignatures::new(
+                self.in_use.response_signing.as_ref(),
+                &self.ledger.places,
+            ),
         }
     }
 
