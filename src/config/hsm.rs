@@ -32,6 +32,15 @@ pub(super) struct WrittenKey<'a> {
     section: Section<'a>,
 }
 
+/// A key in use.
+#[derive(Clone, Copy)]
+pub(super) struct KeyInHsm {
+    /// The number of its use, which changes with its settings.
+    pub(super) id: u64,
+    /// The most signatures at the same time.
+    pub(super) sessions: usize,
+}
+
 /// Reads `{pkcs11: {...}}`. `None` after a fault.
 pub(super) fn read<'a>(key: &Value<'a>, base: &Path) -> Option<WrittenKey<'a>> {
     let mut outer = key.as_section();
@@ -75,7 +84,7 @@ impl WrittenKey<'_> {
         &self,
         certificate: &X509,
         purpose: Purpose,
-    ) -> Option<(Arc<dyn SigningKey>, u64)> {
+    ) -> Option<(Arc<dyn SigningKey>, KeyInHsm)> {
         let opened = hsm::open(&self.settings, certificate, purpose);
         let fault = |fault: hsm::LoadFault| {
             let key = match fault.part {
@@ -87,7 +96,9 @@ impl WrittenKey<'_> {
             };
             self.section.fault(key, fault.text);
         };
-        opened.map_err(fault).ok()
+        let (key, id) = opened.map_err(fault).ok()?;
+        let sessions = self.settings.sessions;
+        Some((key, KeyInHsm { id, sessions }))
     }
 }
 

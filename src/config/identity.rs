@@ -1,9 +1,10 @@
 //! A certificate chain with its key, from the two files that a section names.
 
+use super::hsm::{self, KeyInHsm};
+use super::pem;
 use super::section::Section;
 use super::value::Value;
 use super::warning::{Condition, Folder, Period};
-use super::{hsm, pem};
 use crate::expiring::{Expiring, Level};
 use crate::hsm::Purpose;
 use crate::trust::{Validity, validity_of};
@@ -16,8 +17,8 @@ use std::sync::Arc;
 pub(super) struct Identity {
     /// The chain and the key.
     pub(super) certified: Arc<CertifiedKey>,
-    /// The number of the key's use in an HSM, which changes with its settings; 0 for a key in a file.
-    pub(super) hsm: u64,
+    /// The key's use in an HSM; `None` for a key in a file.
+    pub(super) hsm: Option<KeyInHsm>,
 }
 
 /// Reads the certificate of this kind and its key; reports the faults of both, and combines them only if both are valid. Without a `purpose` the
@@ -49,7 +50,7 @@ pub(super) fn identity(
     }
     Some(Identity {
         certified: Arc::new(identity),
-        hsm: hsm.unwrap_or_default(),
+        hsm,
     })
 }
 
@@ -63,7 +64,7 @@ fn in_hsm(
     base: &Path,
     chain: Option<&[X509]>,
     purpose: Option<Purpose>,
-) -> Option<(Arc<dyn SigningKey>, u64)> {
+) -> Option<(Arc<dyn SigningKey>, KeyInHsm)> {
     let Some(purpose) = purpose else {
         key.fault("a key in an HSM (pkcs11) is not used here; name a file");
         return None;

@@ -5,6 +5,8 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::available_parallelism;
+use tokio::sync::Semaphore;
 
 use super::hsm;
 use super::identity::identity;
@@ -65,6 +67,9 @@ pub(super) fn response_signing(root: &mut Section<'_>, base: &Path) -> Option<An
     let body_limit = section
         .optional("body_limit")
         .and_then(|value| value.size(1..=BODY_LIMIT));
+    let cores = available_parallelism().map_or(1, usize::from);
+    let in_hsm = identity.as_ref().and_then(|identity| identity.hsm);
+    let places = in_hsm.map_or(cores.div_ceil(2), |key| key.sessions);
     let signer = identity.map(|identity| AnswerSigner::new(&identity.certified));
     if let Some(Err(fault)) = &signer {
         section.fault("key", fault.to_string());
@@ -73,6 +78,7 @@ pub(super) fn response_signing(root: &mut Section<'_>, base: &Path) -> Option<An
     Some(AnswerSigning {
         signer: Arc::new(signer?.ok()?),
         body_limit: usize::try_from(body_limit.unwrap_or(BODY_LIMIT)).ok()?,
+        places: Arc::new(Semaphore::new(places)),
     })
 }
 

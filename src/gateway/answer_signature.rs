@@ -2,7 +2,8 @@
 //!
 //! An RSA signature costs more than all that a refusal costs besides. So only answers to a caller whose own signature verified are signed:
 //! [`AnswerSignatures::of`] is the only way to a [`SignedAnswer`]. Signing runs beside pingora's threads, on at most half as many as the
-//! machine has cores; an answer waits for its turn, and is never sent unsigned because others wait.
+//! machine has cores, or as many as a key in an HSM has sessions; an answer waits for its turn, and is never sent unsigned because others
+//! wait.
 
 use crate::{
     admission::{Record, Stage},
@@ -11,40 +12,21 @@ use crate::{
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
 use pingora::{Error, ErrorType, OrErr, Result, protocols::http::date::get_cached_date};
-use std::{sync::Arc, thread::available_parallelism};
-use tokio::{sync::Semaphore, task::spawn_blocking};
-
-/// The places of threads that sign, for all configurations.
-#[derive(Debug)]
-pub(super) struct SigningPlaces(Arc<Semaphore>);
+use std::sync::Arc;
+use tokio::task::spawn_blocking;
 
 /// Signs answers, as the configuration of a request says.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct AnswerSignatures<'a> {
-    signing: &'a AnswerSigning,
-    places: &'a Arc<Semaphore>,
-}
+pub(super) struct AnswerSignatures<'a>(&'a AnswerSigning);
 
 /// An answer that is signed once its body is known.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SignedAnswer<'a>(AnswerSignatures<'a>);
-
-impl SigningPlaces {
-    /// Nothing is being signed yet.
-    pub(super) fn new() -> Self {
-        let cores = available_parallelism().map_or(1, usize::from);
-        Self(Arc::new(Semaphore::new(cores.div_ceil(2))))
-    }
-}
+pub(super) struct SignedAnswer<'a>(&'a AnswerSigning);
 
 impl<'a> AnswerSignatures<'a> {
-    /// The signatures of a configuration; `None` if it has none.
-    pub(super) fn new(
-        signing: Option<&'a AnswerSigning>,
-        places: &'a SigningPlaces,
-    ) -> Option<Self> {
-        let places = &places.0;
-        signing.map(|signing| Self { signing, places })
+    /// The signatures of a configuration.
+    pub(super) const fn new(signing: &'a AnswerSigning) -> Self {
+        Self(signing)
     }
 
     /// An answer with this status to the request of this record; `None` if it is not signed (SIG-12).
@@ -56,14 +38,14 @@ impl<'a> AnswerSignatures<'a> {
                 | StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
                 | StatusCode::SERVICE_UNAVAILABLE
         );
-        (!never && record.holds(Stage::Signature)).then_some(SignedAnswer(self))
+        (!never && record.holds(Stage::Signature)).then_some(SignedAnswer(self.0))
     }
 }
 
 impl SignedAnswer<'_> {
     /// The longest body that is signed, in bytes.
     pub(super) const fn body_limit(self) -> usize {
-        self.0.signing.body_limit
+        self.0.body_limit
     }
 
     /// Adds Date and the signature to the head of an answer with this body.
@@ -74,16 +56,12 @@ impl SignedAnswer<'_> {
     /// # Errors
     /// The answer cannot be signed: a fault of the machine.
     pub(super) async fn sign(self, headers: &mut HeaderMap, body: &Bytes) -> Result<()> {
-        let place = Arc::clone(self.0.places).acquire_owned().await;
+        let place = Arc::clone(&self.0.places).acquire_owned().await;
         let mut place = place.or_err(ErrorType::InternalError, "no place to sign")?;
         loop {
             let date = get_cached_date();
             headers.insert(header::DATE, date.clone());
-            let (signer, given, body) = (
-                Arc::clone(&self.0.signing.signer),
-                headers.clone(),
-                body.clone(),
-            );
+            let (signer, given, body) = (Arc::clone(&self.0.signer), headers.clone(), body.clone());
             // The place moves along, so that it is taken until the thread has signed, also if the caller leaves meanwhile.
             let signing = spawn_blocking(move || (signer.sign(&given, &body), place));
             let (signed, kept) = signing

@@ -5,7 +5,7 @@
 
 use super::{
     answer_head::AnswerContext,
-    answer_signature::{AnswerSignatures, SigningPlaces},
+    answer_signature::AnswerSignatures,
     drain::Underway,
     opening::{Opening, TraceIds},
 };
@@ -44,7 +44,6 @@ pub(super) struct Ledger {
     telemetry: Arc<Telemetry>,
     underway: Arc<Underway>,
     hsts: Option<HeaderValue>,
-    places: SigningPlaces,
     trace_ids: TraceIds,
 }
 
@@ -54,7 +53,6 @@ impl Ledger {
         Self {
             clock,
             hsts,
-            places: SigningPlaces::new(),
             telemetry,
             underway: Arc::default(),
             trace_ids: TraceIds::default(),
@@ -139,10 +137,11 @@ impl Exchange<'_> {
             hsts: self.ledger.hsts.as_ref(),
             catalogue: &self.in_use.snapshot.catalogue,
             record: &self.record,
-            signatures: AnswerSignatures::new(
-                self.in_use.response_signing.as_ref(),
-                &self.ledger.places,
-            ),
+            signatures: self
+                .in_use
+                .response_signing
+                .as_ref()
+                .map(AnswerSignatures::new),
         }
     }
 

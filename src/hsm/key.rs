@@ -1,9 +1,9 @@
 //! A key in use: threads that call its token, callers that wait for them within a limit, and a probe.
 //!
-//! A call of a PKCS#11 library blocks and cannot be cancelled, so no thread of pingora makes one: as many threads as the key has sessions do,
-//! and a caller waits for its answer until the timeout. rustls asks for a signature without awaiting it, so the caller's thread waits;
-//! `block_in_place` gives its other tasks to another thread meanwhile. Callers that wait are bounded by the queue; beyond it a call fails at
-//! once. A library that never returns therefore takes its own threads only, and each caller's time up to the timeout.
+//! A call of a PKCS#11 library blocks and cannot be cancelled, so no thread of pingora makes one: as many threads as the key has sessions
+//! do, and a caller waits for its answer until the timeout. rustls asks for a signature without awaiting it, so the caller's thread waits;
+//! `block_in_place` gives its other tasks to another thread meanwhile. Callers that wait are bounded by the queue; beyond it a call fails
+//! at once. A library that never returns therefore takes its own threads only, and each caller's time up to the timeout.
 
 use crate::{
     algorithm::{Call, Kind},

@@ -34,7 +34,7 @@ pub struct Pkcs11Settings {
     pub label: String,
     /// The PIN of the token's user.
     pub pin: Pin,
-    /// The most calls of the token at the same time, each in a session. Four times as many wait.
+    /// The most signatures at the same time, each in a session; the probe may have one more. Four times as many wait.
     pub sessions: usize,
     /// The longest time that a caller waits for a signature.
     pub timeout: Duration,

@@ -127,16 +127,24 @@ impl TokenKey {
 
 /// The slot of the token with this label.
 fn slot(context: &Pkcs11, label: &str) -> Result<Slot, LoadFault> {
-    let mut labels = Vec::new();
+    let (mut found, mut labels) = (Vec::new(), Vec::new());
     for slot in context.get_slots_with_initialized_token()? {
         // A token that is removed meanwhile has no label.
         let Ok(token) = context.get_token_info(slot) else {
             continue;
         };
-        if token.label() == label {
-            return Ok(slot);
+        match token.label() == label {
+            true => found.push(slot),
+            false => labels.push(token.label().to_owned()),
         }
-        labels.push(token.label().to_owned());
+    }
+    match found.as_slice() {
+        [slot] => return Ok(*slot),
+        [] => {}
+        _ => {
+            let text = "more than one token has this label: give each its own";
+            return Err(LoadFault::new(Part::Token, text));
+        }
     }
     let text = match labels.is_empty() {
         true => "no token with this label; the module has no token".to_owned(),

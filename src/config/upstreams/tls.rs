@@ -137,7 +137,7 @@ fn fingerprint(ca: &[X509], name: Option<&ServerName<'_>>, own: Option<&Identity
     add(b"");
     add(name.map(ServerName::to_str).unwrap_or_default().as_bytes());
     if let Some(own) = own {
-        add(&own.hsm.to_be_bytes());
+        add(&own.hsm.map_or(0, |key| key.id).to_be_bytes());
         for certificate in &own.certified.cert {
             add(certificate);
         }
