@@ -2,7 +2,7 @@
 
 use super::{
     CallsLeft, ConsentAccounts, CustomerKey, Known, ListHash, Psu, PsuHash, QuotaHash, ReportHash,
-    RequestHash, TokenHash, moves::BESIDE, rows::ListRow,
+    RequestHash, TokenHash, beside::Beside, rows::ListRow,
 };
 use portvakt_base::clock::Timestamp;
 use portvakt_interface::{
@@ -67,7 +67,7 @@ pub struct QuotaClaim {
     pub key: QuotaHash,
     /// The quotas whose calls count as well: [`Keys::quota_of_account`](super::Keys::quota_of_account), because a PSU that is known now may
     /// have made them before (SCA-22), and the quotas of the same under the TPP's other identities (CTL-4).
-    pub beside: [Option<QuotaHash>; BESIDE],
+    pub beside: Beside,
     /// The requested page, if later pages are counted with the call that they continue (QUO-13: `once`).
     pub page: Option<Page>,
 }
