@@ -183,7 +183,7 @@ fn form(members: &mut Members<'_>, product: &str, today: Date) -> Form {
         (Form::Bulk, _) => members.refuse("payments", "A bulk has 1 to 100 payments."),
         _ => {}
     }
-    check_contradictions(members, form);
+    check_contradictions(members, form, product);
     if form == Form::Periodic {
         check_period(members);
         check_days(members, today);
@@ -197,11 +197,17 @@ fn form(members: &mut Members<'_>, product: &str, today: Date) -> Form {
 }
 
 /// A member that the form of the payment would ignore is refused.
-fn check_contradictions(members: &mut Members<'_>, form: Form) {
+fn check_contradictions(members: &mut Members<'_>, form: Form, product: &str) {
     match form {
         Form::Single => {}
         Form::Bulk => {
-            for name in OF_A_TRANSFER {
+            // The gateway demands these of a payment that is not within Norway, whatever its form is (PAY-3).
+            let demanded: &[&str] = match is_norwegian(product) {
+                true => &[],
+                false => &["instructedAmount", "creditorName", "creditorAccount"],
+            };
+            let others = OF_A_TRANSFER.iter().filter(|name| !demanded.contains(name));
+            for name in others.copied() {
                 if is_given(members, name) {
                     let text = "A bulk has none of its own: name it in each entry of payments.";
                     members.refuse(name, text);
