@@ -56,7 +56,7 @@ pub(super) fn read<'a>(key: &Value<'a>, base: &Path) -> Option<WrittenKey<'a>> {
     let sessions = sessions.and_then(|value| value.integer(1..=MOST_SESSIONS));
     let timeout = section.optional("timeout");
     let timeout = timeout.and_then(|value| value.duration(TIMEOUTS));
-    section.report_unknown();
+    section.finish();
     Some(WrittenKey {
         settings: Pkcs11Settings {
             module: module?,

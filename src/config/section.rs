@@ -169,12 +169,7 @@ impl<'a> Section<'a> {
     }
 
     /// Reports every key that was not requested, with the nearest one that was.
-    pub fn finish(self) {
-        self.report_unknown();
-    }
-
-    /// The same, for a section whose values have faults that are found later.
-    pub(super) fn report_unknown(&self) {
+    pub fn finish(&self) {
         if self.open {
             return;
         }

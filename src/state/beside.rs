@@ -2,7 +2,12 @@
 //!
 //! Invariant: none is left out. Where there are more than fit, the call is not decided: a quota that is not counted is a fifth call.
 
-use super::{QuotaHash, Unavailable, moves::BESIDE};
+use super::{QuotaHash, moves::BESIDE};
+
+/// There are more quotas than are counted together.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("a TPP has more former identities than can be counted: undo a move")]
+pub struct MoreThanFit;
 
 /// At most four quotas whose calls count beside those of another.
 #[derive(Clone, Copy, Debug, Default)]
@@ -13,13 +18,12 @@ impl Beside {
     ///
     /// # Errors
     /// There are more than fit: the call cannot be counted.
-    pub fn all(quotas: impl IntoIterator<Item = QuotaHash>) -> Result<Self, Unavailable> {
+    pub fn all(quotas: impl IntoIterator<Item = QuotaHash>) -> Result<Self, MoreThanFit> {
         let mut beside = Self::default();
         let mut places = beside.0.iter_mut();
         for quota in quotas {
             let Some(place) = places.next() else {
-                let text = "a TPP has more former identities than can be counted: undo a move";
-                return Err(Unavailable(text.to_owned()));
+                return Err(MoreThanFit);
             };
             *place = Some(quota);
         }

@@ -2,7 +2,9 @@
 
 use super::{
     CallsLeft, ConsentAccounts, CustomerKey, Known, ListHash, Psu, PsuHash, QuotaHash, ReportHash,
-    RequestHash, TokenHash, beside::Beside, rows::ListRow,
+    RequestHash, TokenHash,
+    beside::{Beside, MoreThanFit},
+    rows::ListRow,
 };
 use portvakt_base::clock::Timestamp;
 use portvakt_interface::{
@@ -389,3 +391,9 @@ pub struct AccessChange {
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Unavailable(pub String);
+
+impl From<MoreThanFit> for Unavailable {
+    fn from(fault: MoreThanFit) -> Self {
+        Self(fault.to_string())
+    }
+}

@@ -249,6 +249,12 @@ impl BundleDocument {
             ));
         }
         let written: Written = parse(text).map_err(text_of)?;
+        let count = written.anchors.len();
+        if count > MAX_ANCHORS {
+            return Err(format!(
+                "it lists {count} anchors; at most {MAX_ANCHORS} are read"
+            ));
+        }
         let lists = std::iter::once(&written.list_of_lists).chain(&written.lists);
         let described = DescribedBundle {
             made: written.made,
@@ -261,12 +267,6 @@ impl BundleDocument {
             anchors: written.anchors.iter().map(|anchor| anchor.sha256.as_str()),
         };
         judge_document(described).map_err(text_of)?;
-        let count = written.anchors.len();
-        if count > MAX_ANCHORS {
-            return Err(format!(
-                "it lists {count} anchors; at most {MAX_ANCHORS} are read"
-            ));
-        }
         let lists = std::iter::once(written.list_of_lists).chain(written.lists);
         let next = lists.filter_map(|list| {
             let Moment(at) = list.next_update?;

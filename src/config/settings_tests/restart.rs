@@ -130,5 +130,5 @@ fn every_fixed_setting_is_covered() {
         overload_delay: _,
     } = limits;
     // `client_address` needs `trusted_proxies`, and has a test of its own.
-    assert_eq!(changes().len(), 8 + 10 + 13);
+    assert_eq!(changes().len(), 7 + 10 + 13);
 }
