@@ -11,7 +11,8 @@
 # and .ci/instructions.sh uses valgrind.
 # The tests against other systems (needs.sh systems) fail if one of these is missing:
 #   Go, a JDK with Jackson and Gson, Node, Python with venv; nginx, Apache, HAProxy and Prometheus, of which no daemon is started;
-#   etcd and Patroni with PostgreSQL; curl, jq, testssl.sh; Chromium; strace; xmlsec1; libraries from PyPI and npm
+#   etcd and Patroni with PostgreSQL; curl, jq, testssl.sh; Chromium; strace; xmlsec1; SoftHSM, p11-kit and OpenSC's tools;
+#   libraries from PyPI and npm
 # Packages (needs.sh package): dpkg-dev, binutils and Python. Their tests (needs.sh test-packages): mmdebstrap and systemd-nspawn, lintian, umoci,
 #   HAProxy, and programs from PyPI.
 # The comparison (needs.sh bench) leaves out missing peers:
@@ -61,6 +62,11 @@ has_postgres() {
     return 1
 }
 
+# Whether p11-kit can serve tokens, and its module for clients is there.
+has_p11_kit() {
+    command -v p11-kit >/dev/null && ls /usr/lib/*-linux-gnu/pkcs11/p11-kit-client.so >/dev/null 2>&1
+}
+
 # The same for the tests against other systems.
 missing_for_systems() {
     command -v go >/dev/null || printf ' golang-go'
@@ -79,6 +85,9 @@ missing_for_systems() {
     command -v chromium >/dev/null || printf ' chromium fonts-liberation'
     command -v strace >/dev/null || printf ' strace'
     command -v xmlsec1 >/dev/null || printf ' xmlsec1'
+    command -v softhsm2-util >/dev/null || printf ' softhsm2'
+    has_p11_kit || printf ' p11-kit p11-kit-modules'
+    command -v pkcs11-tool >/dev/null || printf ' opensc'
     command -v etcd >/dev/null || printf ' etcd-server'
     command -v patroni >/dev/null || printf ' patroni python3-etcd'
     has_postgres || printf ' postgresql-15'

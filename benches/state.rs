@@ -77,7 +77,7 @@ fn asked(key: u64) -> ClaimRequest {
         request: None,
         quota: Some(QuotaClaim {
             key: hash(key),
-            beside: [None; portvakt::state::BESIDE],
+            beside: portvakt::state::Beside::default(),
             page: None,
         }),
         now: Timestamp::from_unix(NOW),

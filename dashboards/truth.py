@@ -144,6 +144,7 @@ COUNTERS = {
     'portvakt_trace_spans_total{result="written"}': 30,
     'portvakt_upgrades_total{result="failed"}': 0,
     'portvakt_audit_records_total{result="written"}': 6,
+    'portvakt_hsm_errors_total{purpose="listener", cause="busy"}': 6,
     "process_cpu_seconds_total": 30,
 }
 
@@ -154,6 +155,7 @@ HISTOGRAMS = {
     'portvakt_upstream_seconds{group="accounts"}': (0.702, 120),
     'portvakt_upstream_seconds{group="payments"}': (8, 80),
     "portvakt_state_batch_seconds": (0.2, 60),
+    'portvakt_hsm_sign_seconds{purpose="listener"}': (0.05, 60),
     'portvakt_caller_clock_skew_seconds{direction="behind"}': (0, 100),
     'portvakt_caller_clock_skew_seconds{direction="ahead"}': (0, 0),
 }
@@ -301,6 +303,8 @@ TRUTH = {
         "Disks are full in": {f"{one}, audit": FULL_IN for one in REPLICAS},
         "Virtual memory": each(2**32),
         "Tokens sealed by a key": {"0000000a": 3 / 16, "rotate": 0.5},
+        "Time of a signature of the HSM, 99 %": {"listener": 0.05},
+        "Signatures that the HSM did not make": {"listener, busy": 0.3},
     },
 }
 

@@ -157,11 +157,6 @@ impl Expiring {
         )
     }
 
-    /// Whether only a restart takes a new file into use, so that the old one's end counts after a reload.
-    pub const fn needs_restart(self) -> bool {
-        matches!(self, Self::ResponseSigning)
-    }
-
     /// The time from which the gateway warns of an end. Certificates are ordered and issued, which takes weeks: 30 days, as the alert
     /// PortvaktCertificateEndsSoon. The others are renewed by a tool again and again: days, but at most a quarter of the period, because
     /// some last only a day.

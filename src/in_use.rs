@@ -21,7 +21,7 @@ use crate::{
         openapi::page::{self, Document},
     },
     sca::{Links, MOST_SEALS, SEALS_ALERT},
-    signing::AssertionSigner,
+    signing::{AnswerSigning, AssertionSigner},
     telemetry::{ConfigurationFacts, EndpointFacts, Handles, Telemetry},
     trust::Revocation,
     upstreams::Upstreams,
@@ -44,6 +44,8 @@ pub struct InUse {
     pub links: Arc<Links>,
     /// Signs assertions for the core, and has the public keys that the control listener shows (FWD-1); `None` without assertions.
     pub assertion_signer: Option<Arc<AssertionSigner>>,
+    /// Signs answers (SIG-12), if that is configured.
+    pub response_signing: Option<AnswerSigning>,
     /// The metrics of the operations in the snapshot's catalogue.
     pub handles: Handles,
     /// The certificates of the public listener, and their keys.
@@ -95,6 +97,7 @@ impl InUse {
             upstreams: _,
             sca: _,
             assertion: _,
+            response_signing,
             snapshot,
             trust,
             operations: _,
@@ -107,6 +110,7 @@ impl InUse {
             upstreams,
             links: Arc::new(links),
             assertion_signer: assertion_signer.map(Arc::new),
+            response_signing,
             certificates,
             ticket_keys,
             control,

@@ -1,7 +1,7 @@
 //! Portvakt: a reverse-proxy security gateway for a bank's PSD2 interface.
 //!
 //! Portvakt terminates TLS, authenticates TPPs, checks what each may do, and forwards admitted requests to the core. The library uses the
-//! crates `portvakt_base`, `portvakt_interface`, `portvakt_trust` and `portvakt_state`, none of which uses it. Its modules are listed in the
+//! crates `portvakt_base`, `portvakt_hsm`, `portvakt_interface`, `portvakt_trust` and `portvakt_state`, none of which uses it. Its modules are listed in the
 //! order of their dependencies: each uses only modules above it. The simulated bank uses this library, never the other way round:
 //!
 //! ```compile_fail,E0432
@@ -19,6 +19,7 @@
 pub use portvakt_base::{
     causes, clock, csv_row, hex, network, private_file, terminal, way, write_fault,
 };
+pub use portvakt_hsm as hsm;
 pub use portvakt_interface as interface;
 pub use portvakt_state as state;
 pub use portvakt_trust as trust;

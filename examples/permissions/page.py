@@ -42,6 +42,17 @@ def call(path, body):
         control.close()
 
 
+def grouped(accesses):
+    """One entry for each TPP. A TPP that changed its identity may have a PSU-ID under each, and both have its new identity here: a form of
+    one of them would narrow the other too."""
+    tpps = {}
+    for access in accesses:
+        tpp = tpps.setdefault(access["tpp"], {**access, "contexts": []})
+        tpp["tpp_name"] = tpp["tpp_name"] or access["tpp_name"]
+        tpp["contexts"] += access["contexts"]
+    return tpps.values()
+
+
 def shown(access):
     """One TPP: its name, its consents, and the forms to withdraw or to narrow them."""
     text = html.escape
@@ -82,7 +93,7 @@ class Page(http.server.BaseHTTPRequestHandler):
         if status != 200:
             return self.answer(503, "<h1>Try again later</h1>")
         more = "<p>There are more.</p>" if answer["more"] else ""
-        return self.answer(200, "<h1>Who has access</h1>" + "\n".join(map(shown, answer["accesses"])) + more)
+        return self.answer(200, "<h1>Who has access</h1>" + "\n".join(map(shown, grouped(answer["accesses"]))) + more)
 
     def do_POST(self):
         # A page of another origin must not withdraw by the customer's login.

@@ -124,6 +124,7 @@ pub fn said(found: &CertificateFault) -> String {
             format!("{} begins at {}", of(*member), headers::date::format(*at))
         }
         CertificateFault::WrongType(why) | CertificateFault::Unqualified(why) => (*why).to_owned(),
+        CertificateFault::Ungranted => found.to_string(),
         CertificateFault::NotPsd2(why) => why.clone().into_owned(),
     }
 }

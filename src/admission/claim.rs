@@ -14,8 +14,8 @@ use crate::{
         operations::{Quota, Transactions},
     },
     state::{
-        BESIDE, CallsLeft, ClaimRequest, Decision, Page, QuotaClaim, QuotaHash, RequestIdClaim,
-        Retention, StateStore, Taken,
+        Beside, CallsLeft, ClaimRequest, Decision, Page, QuotaClaim, QuotaHash, RequestIdClaim,
+        Retention, StateStore, Taken, Unavailable,
     },
 };
 
@@ -57,9 +57,14 @@ pub(super) async fn take(
     if let Err(refusal) = request.date.map_or(Ok(()), |date| date::holds(date, now)) {
         observe(refusal, trial)?;
     }
+    let quota = match grant {
+        Some(grant) => quota_claim(request, grant, store, now).await,
+        None => Ok(None),
+    };
+    let quota = quota.map_err(sca::unavailable);
     let mut claim = ClaimRequest {
         request: request_id_claim(request, store, now),
-        quota: grant.and_then(|grant| quota_claim(request, grant, store, now)),
+        quota: quota.or_else(|refusal| trial.require(Stage::Claim, Err(refusal)))?,
         now,
     };
     loop {
@@ -143,45 +148,43 @@ fn request_id_claim(
 
 /// QUO-4, QUO-15: the call that is counted, and the key of its quota. A PSU or an agreement that is not known counts for the account
 /// (SCA-22): whoever invents one gets no further calls.
-fn quota_claim(
+///
+/// # Errors
+/// The TPP's former identities are not known, or are more than can be counted.
+async fn quota_claim(
     request: &AuthenticatedRequest<'_>,
     grant: &Grant,
     store: &StateStore,
     now: Timestamp,
-) -> Option<QuotaClaim> {
+) -> Result<Option<QuotaClaim>, Unavailable> {
     let policy = &request.snapshot.policy.quota;
     let operation = request.operation;
     let counted = !request.envelope.is_psu_present()
         || policy.psu_present_needs_session && grant.session().is_none();
     if !counted || operation.quota == Quota::None {
-        return None;
+        return Ok(None);
     }
     let each = policy.details_each && operation.transactions == Transactions::Details;
     let ids = operation.counted_ids(request.ids, each);
     let keys = store.keys();
     let of_account = || keys.quota_of_account(request.tpp, &operation.name, &ids);
-    let of_psu = grant.known_context().map(|(psu, corporate)| {
-        let tpp = grant.counted_as().unwrap_or(request.tpp);
-        let key = keys.quota(tpp, psu, corporate, &operation.name, &ids);
-        // Before the PSU was known its calls counted for the account. They must not become four more, nor those of another identity.
-        let mut beside = [None; BESIDE];
-        let unknown = may_have_been_unknown(request, grant, now).then(of_account);
-        let names = store.names_of(request.tpp).into_iter();
-        let others = names.filter(|name| name != tpp);
-        let others = others.map(|name| keys.quota(&name, psu, corporate, &operation.name, &ids));
-        let counted = unknown.into_iter().chain(others);
-        beside
-            .iter_mut()
-            .zip(counted)
-            .for_each(|(to, of)| *to = Some(of));
-        (key, beside)
-    });
-    let (key, beside) = of_psu.unwrap_or_else(|| (of_account(), [None; BESIDE]));
-    Some(QuotaClaim {
+    let (key, beside) = match grant.known_context() {
+        None => (of_account(), Beside::default()),
+        Some((psu, corporate)) => {
+            let tpp = grant.counted_as().unwrap_or(request.tpp);
+            let of_psu = |tpp| keys.quota(tpp, psu, corporate, &operation.name, &ids);
+            // Before the PSU was known its calls counted for the account. They must not become four more, nor those of another identity.
+            let unknown = may_have_been_unknown(request, grant, now).then(of_account);
+            let names = store.names_of(request.tpp).await?;
+            let others = names.iter().filter(|name| *name != tpp).map(of_psu);
+            (of_psu(tpp), Beside::all(unknown.into_iter().chain(others))?)
+        }
+    };
+    Ok(Some(QuotaClaim {
         key,
         beside,
         page: page(request, key, store),
-    })
+    }))
 }
 
 /// Whether calls of a known PSU may have counted for the account in the last 24 hours (QUO-1): the PSU was learned, or somebody could be.

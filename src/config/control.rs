@@ -311,7 +311,8 @@ fn is_token(text: &str) -> bool {
 
 /// TLS with the listener's certificate, and with the callers' CAs if `client_ca` is set. `None` only after a fault.
 fn tls(section: &mut Section<'_>, base: &Path) -> Option<ControlTls> {
-    let identity = identity(section, base, Expiring::Control);
+    let identity = identity(section, base, Expiring::Control, None);
+    let identity = identity.map(|identity| identity.certified);
     let roots = section
         .optional("client_ca")
         .map(|value| client_roots(&value, base));

@@ -1,22 +1,34 @@
 //! A certificate chain with its key, from the two files that a section names.
 
+use super::hsm::{self, KeyInHsm};
 use super::pem;
 use super::section::Section;
 use super::value::Value;
 use super::warning::{Condition, Folder, Period};
 use crate::expiring::{Expiring, Level};
+use crate::hsm::Purpose;
 use crate::trust::{Validity, validity_of};
 use openssl::x509::X509;
-use rustls::sign::CertifiedKey;
+use rustls::sign::{CertifiedKey, SigningKey};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Reads the certificate of this kind and its key; reports the faults of both files, and combines them only if both are valid.
+/// A certificate chain with its key.
+pub(super) struct Identity {
+    /// The chain and the key.
+    pub(super) certified: Arc<CertifiedKey>,
+    /// The key's use in an HSM; `None` for a key in a file.
+    pub(super) hsm: Option<KeyInHsm>,
+}
+
+/// Reads the certificate of this kind and its key; reports the faults of both, and combines them only if both are valid. Without a `purpose` the
+/// key is in a file.
 pub(super) fn identity(
     section: &mut Section<'_>,
     base: &Path,
     of: Expiring,
-) -> Option<Arc<CertifiedKey>> {
+    purpose: Option<Purpose>,
+) -> Option<Identity> {
     let certificate = section.required("certificate");
     let path = certificate.as_ref().and_then(|value| value.path(base));
     let chain = certificate.as_ref().zip(path.as_deref());
@@ -25,10 +37,10 @@ pub(super) fn identity(
         found.map_err(|text| value.fault(text)).ok()
     });
     let key = section.required("key");
-    let signing_key = key.as_ref().and_then(|value| {
-        let found = pem::private_key(&value.secret_path(base)?);
-        found.map_err(|text| value.fault(text)).ok()
-    });
+    let (signing_key, hsm) = match key.as_ref().filter(|value| value.is_mapping()) {
+        Some(value) => in_hsm(value, base, chain.as_deref(), purpose).unzip(),
+        None => (key.as_ref().and_then(|value| in_file(value, base)), None),
+    };
     let chain = chain?;
     let identity = pem::identity(&chain, signing_key?)
         .map_err(|text| key.map(|value| value.fault(text)))
@@ -36,7 +48,29 @@ pub(super) fn identity(
     if let Some((value, path)) = certificate.zip(path) {
         warn(&value, &path, &chain, of);
     }
-    Some(Arc::new(identity))
+    Some(Identity {
+        certified: Arc::new(identity),
+        hsm,
+    })
+}
+
+fn in_file(key: &Value<'_>, base: &Path) -> Option<Arc<dyn SigningKey>> {
+    let found = pem::private_key(&key.secret_path(base)?);
+    found.map_err(|text| key.fault(text)).ok()
+}
+
+fn in_hsm(
+    key: &Value<'_>,
+    base: &Path,
+    chain: Option<&[X509]>,
+    purpose: Option<Purpose>,
+) -> Option<(Arc<dyn SigningKey>, KeyInHsm)> {
+    let Some(purpose) = purpose else {
+        key.fault("a key in an HSM (pkcs11) is not used here; name a file");
+        return None;
+    };
+    let written = hsm::read(key, base)?;
+    written.open(chain?.first()?, purpose)
 }
 
 /// Warns while certificates of this kind that `value` names are not valid, or end within 30 days. `shown` is the folder or file,

@@ -36,6 +36,7 @@ mod control;
 mod control_clients;
 mod documentation;
 mod endpoints;
+mod hsm;
 mod identity;
 mod limits;
 mod load;

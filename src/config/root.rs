@@ -75,7 +75,6 @@ pub(super) fn read(
             system: system.unwrap_or("portvakt").to_owned(),
             listener: listener?,
             control,
-            response_signing,
             state,
             shutdown,
             log,
@@ -90,6 +89,7 @@ pub(super) fn read(
             upstreams: upstreams?,
             sca: sca?,
             assertion,
+            response_signing,
             snapshot: Snapshot {
                 policy,
                 catalogue,

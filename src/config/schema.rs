@@ -14,13 +14,17 @@ use std::path::Path;
 
 /// Keys whose default the reference cannot show, with any value. Several documents, because some keys exclude each other, and others
 /// require each other only where one of them stands.
-const OTHERS: [&str; 4] = [
+const OTHERS: [&str; 8] = [
     include_str!("other_keys.yaml"),
+    include_str!("hsm_keys.yaml"),
+    include_str!("hsm_pin_files.yaml"),
     "control: {socket: x, token: x, metrics_token: x, readiness_token: x, operate_token: x}\n\
      state: {postgres: {url: x, password: x}}\n\
      upstream: {address: x, host: x, networks: [x], name_servers: [x], tls: {ca: x, name: x, certificate: x, key: x},\n\
      \x20 health: {path: /, status: 200, interval: 1s, timeout: 1s, healthy_after: 2, unhealthy_after: 2},\n\
      \x20 max_answer_size_by_group: {x: 1MiB}, answer_headers: [x]}\n",
+    "upstream: {tls: {ca: x, certificate: x, key: {pkcs11: {module: x, token: x, label: x, pin: x, sessions: 8, timeout: 2s}}}}\n",
+    "upstream: {tls: {ca: x, certificate: x, key: {pkcs11: {module: x, token: x, label: x, pin_file: x}}}}\n",
     "upstream: {tls: {ca: x}}\nresponse_signing: {body_limit: 1KiB}\n",
     "upstreams: {x: {endpoints: [{address: x}], tls: {ca: x}}}\n",
 ];
@@ -299,7 +303,11 @@ mod tests {
             let entries = entries.filter(|(_, kind)| *kind == Expected::Entries);
             let entries: Vec<_> = entries.map(|(path, _)| path.as_str()).collect();
             for file in inspection.named() {
-                named.insert(shape(&file.place.path, &entries));
+                let key = shape(&file.place.path, &entries);
+                // A library, and a PIN that is valid until it is replaced. The shape of a key has no digits.
+                if !key.contains(".pkcs.") {
+                    named.insert(key);
+                }
             }
         }
         let ending = Expiring::ALL.iter().flat_map(|kind| kind.keys());

@@ -163,8 +163,13 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// Whether the key is present, for a section whose keys were all read.
+    pub(super) fn has_entry(&self, key: &str) -> bool {
+        self.find(key).is_some()
+    }
+
     /// Reports every key that was not requested, with the nearest one that was.
-    pub fn finish(self) {
+    pub fn finish(&self) {
         if self.open {
             return;
         }

@@ -11,6 +11,7 @@ use super::value::Value;
 use super::warning::{Condition, Period};
 use crate::clock::Timestamp;
 use crate::expiring::{Expiring, Level};
+use crate::hsm::Purpose;
 use crate::trust::{self, Validity, revocation};
 use openssl::x509::X509;
 use rustls::sign::CertifiedKey;
@@ -110,7 +111,9 @@ impl ServerCertificates {
 
 impl ServerCertificate {
     fn read(section: &mut Section<'_>, base: &Path) -> Option<Self> {
-        let plain = identity(section, base, Expiring::Listener);
+        let purpose = Some(Purpose::Listener);
+        let plain = identity(section, base, Expiring::Listener, purpose);
+        let plain = plain.map(|plain| plain.certified);
         let response = section.optional("ocsp_response");
         let response = response.and_then(|value| Some((value.path(base)?, value)));
         let plain = plain?;

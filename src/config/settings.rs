@@ -51,8 +51,6 @@ pub struct Fixed {
     pub listener: Listener,
     /// The address of the control listener.
     pub control: ControlAddress,
-    /// The signing of answers (SIG-12). `None`, the default: no signatures.
-    pub response_signing: Option<AnswerSigning>,
     /// The files and limits of the state. Default `../state/portvakt.db` and `../state/hash.key`.
     pub state: StateSettings,
     /// The times of a shutdown.
@@ -82,6 +80,8 @@ pub struct Reloadable {
     pub sca: ScaSettings,
     /// The signing of assertions to the core (FWD-1). `None`, the default: no assertions.
     pub assertion: Option<AssertionSettings>,
+    /// The signing of answers (SIG-12). `None`, the default: no signatures.
+    pub response_signing: Option<AnswerSigning>,
     /// The policy, catalogue and trust that judge requests.
     pub snapshot: Snapshot,
     /// The folders of the snapshot's trust anchors and intermediates.
@@ -137,7 +137,6 @@ impl Fixed {
             system,
             listener,
             control,
-            response_signing,
             state,
             shutdown,
             log,
@@ -184,10 +183,6 @@ impl Fixed {
             ("listener.keepalive", *keepalive == listened.keepalive),
             ("control.address", *control == other.control),
             ("state", *state == other.state),
-            (
-                "response_signing",
-                *response_signing == other.response_signing,
-            ),
             ("shutdown", *shutdown == other.shutdown),
             ("log", *log == other.log),
             ("traces", *traces == other.traces),

@@ -5,17 +5,24 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::available_parallelism;
+use tokio::sync::Semaphore;
 
+use super::hsm;
 use super::identity::identity;
 use super::section::Section;
 use super::value::Value;
 use crate::expiring::Expiring;
+use crate::hsm::Purpose;
 use crate::signing::{
     AnswerSigner, AnswerSigning, AssertionKey, AssertionKeyFault, AssertionSettings,
 };
 
 /// The default audience of assertions.
 const AUDIENCE: &str = "core";
+
+/// A key in an HSM has no place here.
+const IN_HSM: &str = "a key in an HSM (pkcs11) cannot sign assertions: each request would cost a call of the HSM; name a file";
 
 /// The most bytes of a body that is buffered to be signed, by default and at most. Ten thousand concurrent answers of this
 /// length take 640 MiB.
@@ -52,12 +59,18 @@ pub(super) fn response_signing(root: &mut Section<'_>, base: &Path) -> Option<An
     let mut section = root.optional_section("response_signing")?;
     let named = ["certificate", "key"].map(|key| section.has(key)) != [false; 2];
     let identity = named
-        .then(|| identity(&mut section, base, Expiring::ResponseSigning))
+        .then(|| {
+            let purpose = Some(Purpose::Answers);
+            identity(&mut section, base, Expiring::ResponseSigning, purpose)
+        })
         .flatten();
     let body_limit = section
         .optional("body_limit")
         .and_then(|value| value.size(1..=BODY_LIMIT));
-    let signer = identity.map(|identity| AnswerSigner::new(&identity));
+    let cores = available_parallelism().map_or(1, usize::from);
+    let in_hsm = identity.as_ref().and_then(|identity| identity.hsm);
+    let places = in_hsm.map_or(cores.div_ceil(2), |key| key.sessions);
+    let signer = identity.map(|identity| AnswerSigner::new(&identity.certified));
     if let Some(Err(fault)) = &signer {
         section.fault("key", fault.to_string());
     }
@@ -65,6 +78,7 @@ pub(super) fn response_signing(root: &mut Section<'_>, base: &Path) -> Option<An
     Some(AnswerSigning {
         signer: Arc::new(signer?.ok()?),
         body_limit: usize::try_from(body_limit.unwrap_or(BODY_LIMIT)).ok()?,
+        places: Arc::new(Semaphore::new(places)),
     })
 }
 
@@ -76,6 +90,9 @@ enum Missing {
 }
 
 fn key_file(value: &Value<'_>, base: &Path, missing: Missing) -> Option<PathBuf> {
+    if hsm::refuse(value, IN_HSM) {
+        return None;
+    }
     let path = value.secret_path(base)?;
     match AssertionKey::read(&path) {
         Err(AssertionKeyFault::File(fault)) if fault.is_missing() && missing == Missing::IsMade => {

@@ -96,6 +96,11 @@ impl<'a> Value<'a> {
         matches!(self.node.content, Content::List(_))
     }
 
+    /// Whether the value is a mapping; for keys that accept several shapes.
+    pub(super) fn is_mapping(&self) -> bool {
+        matches!(self.node.content, Content::Mapping(_))
+    }
+
     /// Whether the value is exactly this word; for keys that accept a word or a number.
     pub(super) fn is(&self, word: &'static str) -> bool {
         self.note(|| Expected::Words(vec![word.to_owned()]));

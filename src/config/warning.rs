@@ -95,11 +95,6 @@ impl Warning {
         self.of().zip(first)
     }
 
-    /// Whether it is about a file that only a restart reads again.
-    pub fn needs_restart(&self) -> bool {
-        self.of().is_some_and(Expiring::needs_restart)
-    }
-
     const fn of(&self) -> Option<Expiring> {
         match &self.condition {
             Condition::Always(_) | Condition::After(..) => None,

@@ -22,6 +22,9 @@ const MAX_AGREEMENTS: usize = 100;
 /// The most accounts that a list names: each is in the answer once for each consent.
 const MAX_ACCOUNTS: usize = 1_000;
 
+/// The most contexts of an answer, and accounts in them: some megabytes. The first access is in the answer whatever it has.
+const MAX_SHOWN: usize = 20_000;
+
 /// The form of the agreements of a list, for faults.
 const AGREEMENTS: &str = "a list of at most 100 UUIDs with their hyphens";
 
@@ -44,10 +47,20 @@ pub(super) async fn list(call: Call<'_>, members: &mut Members) -> Result<Value,
     members.finish()?;
     let customer = customer.ok_or(ApiFault::CustomerUnknown)?;
     let store = call.context.store.as_ref();
-    let CustomerAccesses { accesses, more } = store.accesses_of(&customer).await?;
+    let CustomerAccesses {
+        mut accesses,
+        mut more,
+    } = store.accesses_of(&customer).await?;
     if accesses.is_empty() {
         return Err(ApiFault::CustomerUnknown);
     }
+    let named = accounts.as_ref().map_or(0, Vec::len);
+    let fitting = fitting(
+        accesses.iter().map(|access| access.facts.contexts.len()),
+        named,
+    );
+    more |= fitting < accesses.len();
+    accesses.truncate(fitting);
     let asked = Asked::new(
         store.keys(),
         accounts.unwrap_or_default(),
@@ -59,6 +72,15 @@ pub(super) async fn list(call: Call<'_>, members: &mut Members) -> Result<Value,
         permissions::shown(access, name, &asked)
     });
     Ok(json!({ "accesses": accesses.collect::<Vec<_>>(), "more": more }))
+}
+
+/// The number of accesses that an answer shows, each with so many contexts, where the call names so many accounts.
+fn fitting(contexts: impl Iterator<Item = usize>, named: usize) -> usize {
+    let sums = contexts.scan(0_usize, |shown, contexts| {
+        *shown = shown.saturating_add(contexts.saturating_mul(named.saturating_add(1)));
+        Some(*shown)
+    });
+    sums.take_while(|shown| *shown <= MAX_SHOWN).count().max(1)
 }
 
 fn agreements(value: &Value) -> Option<Vec<Known<CorporateId>>> {
@@ -174,4 +196,22 @@ pub(super) async fn forget(call: Call<'_>, members: &mut Members) -> Result<Valu
         .map(|(tpp, psu)| call.event_by_hash(AuditKind::CustomerForgotten, tpp, *psu));
     call.record_all(events.collect()).await?;
     Ok(json!({ "forgotten": forgotten.len() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// CTL-1: the product of accesses and accounts is bounded, and an access alone is always shown.
+    #[test]
+    fn the_accesses_of_an_answer() {
+        let fitting =
+            |accesses, contexts, named| fitting(vec![contexts; accesses].into_iter(), named);
+        assert_eq!(fitting(1_000, 1, 0), 1_000);
+        assert_eq!(fitting(1_000, 1, 19), 1_000);
+        assert_eq!(fitting(1_000, 1, 1_000), 19);
+        assert_eq!(fitting(1_000, 2, 19), 500);
+        assert_eq!(fitting(3, 100, 1_000), 1);
+        assert_eq!(fitting(3, 0, 1_000), 3);
+    }
 }

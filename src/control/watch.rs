@@ -7,6 +7,7 @@ use super::{
     listen::StopSignal,
 };
 use crate::{
+    hsm,
     in_use::InUse,
     telemetry::{Degradation, ReadinessCondition, Scrape},
 };
@@ -30,8 +31,8 @@ pub(super) async fn live() -> Response {
     fault::json(200, &json!({ "live": true }))
 }
 
-/// `GET /readyz`: the public listener accepts, the gateway is not stopping, the store can write, SCA can be started, and each needed
-/// group of the core has a healthy endpoint. The answer lists the failed conditions, those of this replica apart from those of what all
+/// `GET /readyz`: the public listener accepts, the gateway is not stopping, the store can write, SCA can be started, keys in an HSM can be
+/// used, and each needed group of the core has a healthy endpoint. The answer lists the failed conditions, those of this replica apart from those of what all
 /// replicas share, the state of each endpoint, logs that cannot be written, and the checks that are only observed (FWD-6).
 ///
 /// With `?local=1` the status is that of the replica's own conditions: a balancer that removed every replica for a fault of what they share
@@ -169,7 +170,7 @@ struct Condition {
 }
 
 /// Each condition of readiness.
-fn conditions(shutdown: &StopSignal, context: &ControlContext, in_use: &InUse) -> [Condition; 6] {
+fn conditions(shutdown: &StopSignal, context: &ControlContext, in_use: &InUse) -> [Condition; 7] {
     let stopping = shutdown
         .borrow()
         .then(|| "the gateway is stopping".to_owned());
@@ -190,6 +191,8 @@ fn conditions(shutdown: &StopSignal, context: &ControlContext, in_use: &InUse) -
     let audit = context.telemetry.audit();
     let unproven = || (!audit.is_proven()).then(|| format!("audit: {NOT_WRITTEN}"));
     let audit = audit_fault(context, true).or_else(unproven);
+    let keys = hsm::unavailable();
+    let keys = (!keys.is_empty()).then(|| format!("the HSM is unavailable: {}", keys.join("; ")));
     [
         (ReadinessCondition::Stopping, stopping, false),
         (ReadinessCondition::Listener, closed, false),
@@ -197,6 +200,7 @@ fn conditions(shutdown: &StopSignal, context: &ControlContext, in_use: &InUse) -
         (ReadinessCondition::Sca, links, false),
         (ReadinessCondition::Upstreams, upstreams, true),
         (ReadinessCondition::Audit, audit, false),
+        (ReadinessCondition::Hsm, keys, false),
     ]
     .map(|(cause, fault, is_shared)| Condition {
         cause,

@@ -37,7 +37,7 @@ pub(super) struct AnswerContext<'a> {
     /// What is recorded of the request.
     pub(super) record: &'a Record,
     /// Signs answers; `None` if that is off.
-    pub(super) signatures: Option<&'a AnswerSignatures>,
+    pub(super) signatures: Option<AnswerSignatures<'a>>,
 }
 
 impl<'a> AnswerContext<'a> {

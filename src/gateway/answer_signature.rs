@@ -2,7 +2,8 @@
 //!
 //! An RSA signature costs more than all that a refusal costs besides. So only answers to a caller whose own signature verified are signed:
 //! [`AnswerSignatures::of`] is the only way to a [`SignedAnswer`]. Signing runs beside pingora's threads, on at most half as many as the
-//! machine has cores; an answer waits for its turn, and is never sent unsigned because others wait.
+//! machine has cores, or as many as a key in an HSM has sessions; an answer waits for its turn, and is never sent unsigned because others
+//! wait.
 
 use crate::{
     admission::{Record, Stage},
@@ -11,32 +12,25 @@ use crate::{
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
 use pingora::{Error, ErrorType, OrErr, Result, protocols::http::date::get_cached_date};
-use std::{sync::Arc, thread::available_parallelism};
-use tokio::{sync::Semaphore, task::spawn_blocking};
+use std::sync::Arc;
+use tokio::task::spawn_blocking;
 
-/// Signs answers.
-#[derive(Debug)]
-pub(super) struct AnswerSignatures {
-    signing: AnswerSigning,
-    places: Arc<Semaphore>,
-}
+/// Signs answers, as the configuration of a request says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AnswerSignatures<'a>(&'a AnswerSigning);
 
 /// An answer that is signed once its body is known.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SignedAnswer<'a>(&'a AnswerSignatures);
+pub(super) struct SignedAnswer<'a>(&'a AnswerSigning);
 
-impl AnswerSignatures {
-    /// Nothing is being signed yet.
-    pub(super) fn new(signing: AnswerSigning) -> Self {
-        let cores = available_parallelism().map_or(1, usize::from);
-        Self {
-            signing,
-            places: Arc::new(Semaphore::new(cores.div_ceil(2))),
-        }
+impl<'a> AnswerSignatures<'a> {
+    /// The signatures of a configuration.
+    pub(super) const fn new(signing: &'a AnswerSigning) -> Self {
+        Self(signing)
     }
 
     /// An answer with this status to the request of this record; `None` if it is not signed (SIG-12).
-    pub(super) fn of(&self, record: &Record, status: StatusCode) -> Option<SignedAnswer<'_>> {
+    pub(super) fn of(self, record: &Record, status: StatusCode) -> Option<SignedAnswer<'a>> {
         let never = matches!(
             status,
             StatusCode::REQUEST_TIMEOUT
@@ -44,14 +38,14 @@ impl AnswerSignatures {
                 | StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
                 | StatusCode::SERVICE_UNAVAILABLE
         );
-        (!never && record.holds(Stage::Signature)).then_some(SignedAnswer(self))
+        (!never && record.holds(Stage::Signature)).then_some(SignedAnswer(self.0))
     }
 }
 
 impl SignedAnswer<'_> {
     /// The longest body that is signed, in bytes.
     pub(super) const fn body_limit(self) -> usize {
-        self.0.signing.body_limit
+        self.0.body_limit
     }
 
     /// Adds Date and the signature to the head of an answer with this body.
@@ -67,11 +61,7 @@ impl SignedAnswer<'_> {
         loop {
             let date = get_cached_date();
             headers.insert(header::DATE, date.clone());
-            let (signer, given, body) = (
-                Arc::clone(&self.0.signing.signer),
-                headers.clone(),
-                body.clone(),
-            );
+            let (signer, given, body) = (Arc::clone(&self.0.signer), headers.clone(), body.clone());
             // The place moves along, so that it is taken until the thread has signed, also if the caller leaves meanwhile.
             let signing = spawn_blocking(move || (signer.sign(&given, &body), place));
             let (signed, kept) = signing

@@ -44,23 +44,15 @@ pub(super) struct Ledger {
     telemetry: Arc<Telemetry>,
     underway: Arc<Underway>,
     hsts: Option<HeaderValue>,
-    signatures: Option<AnswerSignatures>,
     trace_ids: TraceIds,
 }
 
 impl Ledger {
-    /// Creates exchanges that use `clock` and report to `telemetry`. Their answers have this Strict-Transport-Security and these
-    /// signatures.
-    pub(super) fn new(
-        clock: Clock,
-        telemetry: Arc<Telemetry>,
-        hsts: Option<HeaderValue>,
-        signatures: Option<AnswerSignatures>,
-    ) -> Self {
+    /// Creates exchanges that use `clock` and report to `telemetry`. Their answers have this Strict-Transport-Security.
+    pub(super) fn new(clock: Clock, telemetry: Arc<Telemetry>, hsts: Option<HeaderValue>) -> Self {
         Self {
             clock,
             hsts,
-            signatures,
             telemetry,
             underway: Arc::default(),
             trace_ids: TraceIds::default(),
@@ -145,7 +137,11 @@ impl Exchange<'_> {
             hsts: self.ledger.hsts.as_ref(),
             catalogue: &self.in_use.snapshot.catalogue,
             record: &self.record,
-            signatures: self.ledger.signatures.as_ref(),
+            signatures: self
+                .in_use
+                .response_signing
+                .as_ref()
+                .map(AnswerSignatures::new),
         }
     }
 

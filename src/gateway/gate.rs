@@ -1,7 +1,6 @@
 //! The life of one request: head, decision, forwarding or the gateway's own answer, report.
 
 use super::{
-    answer_signature::AnswerSignatures,
     arrival::{Arrival, peer_of},
     closing::Closing,
     delivery::{await_written, cut_of, end_request},
@@ -27,7 +26,6 @@ use crate::{
     config::ListenerLimits,
     in_use::Current,
     interface::{Reason, Refusal},
-    signing::AnswerSigning,
     state::StateStore,
     telemetry::Telemetry,
     upstreams::RequestRoom,
@@ -72,8 +70,6 @@ pub(super) struct GateSettings {
     pub(super) hsts: Option<Duration>,
     /// The limits of a connection (HTTP-9).
     pub(super) limits: ListenerLimits,
-    /// Signs answers (SIG-12), if that is configured.
-    pub(super) response_signing: Option<AnswerSigning>,
 }
 
 impl Gate {
@@ -88,7 +84,6 @@ impl Gate {
         let mut server_options = HttpServerOptions::default();
         server_options.h2_idle_timeout = Some(settings.keepalive);
         let overload = Overload::new(settings.limits.overload_delay, Arc::clone(&telemetry));
-        let signatures = settings.response_signing.map(AnswerSignatures::new);
         let closing = Arc::new(Closing::default());
         Self {
             current: Arc::clone(&current),
@@ -96,7 +91,6 @@ impl Gate {
                 clock.clone(),
                 Arc::clone(&telemetry),
                 settings.hsts.and_then(strict_transport_security),
-                signatures,
             ),
             responder: Responder::new(settings.origin),
             forwarder: Forwarder::new(

@@ -10,7 +10,7 @@ use crate::{
     admission::Snapshot,
     audit::AuditKind,
     clock::{Clock, LogTime},
-    config::{Fixed, Settings, Warning},
+    config::{Fixed, Settings},
     control::Reload,
     hex,
     in_use::{Current, InUse},
@@ -85,7 +85,6 @@ impl Reloader {
         for warning in settings.warnings.iter().filter_map(|one| one.at(now)) {
             tracing::warn!("{warning}");
         }
-        keep_ends(&before.warnings, &mut settings.warnings);
         let links = settings
             .sca
             .links_again(fixed.environment, &before.links)
@@ -183,13 +182,6 @@ impl Reload for Reloader {
     fn read_since(&self) -> LogTime {
         self.current.load().files.since
     }
-}
-
-/// The end of a file that only a restart reads again stays the one of the file in use.
-fn keep_ends(old: &[Warning], new: &mut Vec<Warning>) {
-    new.retain(|warning| !warning.needs_restart());
-    let kept = old.iter().filter(|warning| warning.needs_restart());
-    new.extend(kept.cloned());
 }
 
 /// The new snapshot, with the old one's counts and revocation data for each part whose settings are unchanged, and with the certificates

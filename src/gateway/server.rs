@@ -248,7 +248,6 @@ fn gate_settings(fixed: &Fixed) -> GateSettings {
         body_timeout: fixed.listener.body_timeout,
         hsts: fixed.listener.hsts,
         limits: fixed.listener.limits.clone(),
-        response_signing: fixed.response_signing.clone(),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Which certificates of a list are trust anchors at a time (CRT-13, ETSI TS 119 615).
 //!
 //! Invariant: an anchor identifies a service of the type CA/QC whose state is `granted` at that time, whose additional information names
-//! electronic seals or authentication of web sites, and whose critical extensions are all known. Deliberately not here: whether a
+//! electronic seals or authentication of web sites, and whose critical extensions are all known. Every other certificate by which a list
+//! names a CA/QC service is kept as [`Named`]: it vouches for nothing, and no anchor above it does. Deliberately not here: whether a
 //! certificate below an anchor is qualified; its own statements say that, and the qualifications, which are kept with the anchor.
 
 use crate::{
@@ -72,6 +73,23 @@ pub struct Provenance {
     pub qualifications: Vec<Qualification>,
 }
 
+/// A CA that a list names, and that is no anchor, such as one whose service was withdrawn.
+#[derive(Clone, Debug)]
+pub struct Named {
+    /// A certificate that identifies the service.
+    pub certificate: Certificate,
+    /// The country of the list.
+    pub territory: String,
+    /// The provider of the service.
+    pub provider: String,
+    /// The service.
+    pub service: String,
+    /// The state of the service, such as `withdrawn`.
+    pub state: String,
+    /// Since when it is in this state.
+    pub since: Timestamp,
+}
+
 /// A service that would have anchors but for a reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut {
@@ -91,6 +109,7 @@ pub struct LeftOut {
 #[derive(Clone, Debug, Default)]
 pub struct Anchors {
     found: BTreeMap<[u8; 32], Anchor>,
+    named: BTreeMap<[u8; 32], Named>,
     left_out: Vec<LeftOut>,
 }
 
@@ -100,9 +119,12 @@ impl Anchors {
         let territory = &list.scheme.territory;
         for service in &list.services {
             let state = service.state_at(at);
-            let state = state.filter(|it| it.service_type == CA_QC && it.status == GRANTED);
-            if let Some(state) = state.filter(|state| Uses::of(state).any()) {
-                self.add_service(territory, service, state);
+            let Some(state) = state.filter(|it| it.service_type == CA_QC) else {
+                continue;
+            };
+            match state.status == GRANTED && Uses::of(state).any() {
+                true => self.add_service(territory, service, state),
+                false => self.name(territory, service, state),
             }
         }
     }
@@ -112,9 +134,29 @@ impl Anchors {
         self.found.iter()
     }
 
+    /// The CAs that lists name and that are no anchors, each certificate once, by its SHA-256.
+    pub fn named(&self) -> impl Iterator<Item = &Named> {
+        let named = self.named.iter();
+        named.filter_map(|(digest, named)| (!self.found.contains_key(digest)).then_some(named))
+    }
+
     /// Services that have no anchor, with the reason.
     pub fn left_out(&self) -> &[LeftOut] {
         &self.left_out
+    }
+
+    fn name(&mut self, territory: &str, service: &Service, state: &State) {
+        for certificate in &service.certificates {
+            let named = self.named.entry(certificate.sha256());
+            named.or_insert_with(|| Named {
+                certificate: certificate.clone(),
+                territory: territory.to_owned(),
+                provider: service.provider.clone(),
+                service: state.name.clone(),
+                state: state.status.clone(),
+                since: state.since,
+            });
+        }
     }
 
     fn add_service(&mut self, territory: &str, service: &Service, state: &State) {
@@ -129,6 +171,7 @@ impl Anchors {
             });
         }
         if !state.extensions.unknown.is_empty() {
+            self.name(territory, service, state);
             return;
         }
         for certificate in &service.certificates {

@@ -7,7 +7,7 @@ use crate::{
     addresses::addresses,
     bundle::{BundleDocument, BundleFolder, CURRENT, GatewayConfig, Regression, Use, check, diff},
     fault::Refusal,
-    import::{Imported, ListFile, Request, certificates, import, lists_in},
+    import::{Imported, ListFile, Request, certificates, import, lists_in, pins},
     losses::SeenCertificates,
     second::Verifiers,
     show::Shown,
@@ -165,7 +165,7 @@ fn run_import(options: ImportOptions, now: Timestamp) -> Result<(), Faults> {
         texts
     };
     let request = Request {
-        pins: certificates(&options.pins).map_err(|fault| texts(vec![fault]))?,
+        pins: pins(&options.pins).map_err(|fault| texts(vec![fault]))?,
         lists: lists_in(&options.lists).map_err(|fault| texts(vec![fault]))?,
         list_of_lists: options.list_of_lists,
         leave_out: options.leave_out.into_iter().collect(),
@@ -203,6 +203,10 @@ fn write_bundle(
         .current()
         .map_err(|refusal| vec![refusal.to_string(), "nothing was imported".to_owned()])?;
     let bundle = BundleDocument::new(imported, now);
+    bundle.judge().map_err(|fault| {
+        let stays = "nothing was imported: the last bundle stays in use";
+        vec![fault.to_string(), stays.to_owned()]
+    })?;
     let mut output = Terminal::output();
     let mut print = |line: String| {
         let _ = output.line(line);

@@ -25,6 +25,8 @@ pub mod second;
 pub mod list;
 // Which certificates of a list are anchors.
 pub mod anchors;
+// Who may write what an import goes by.
+mod own_way;
 // From files to verified lists and anchors.
 pub mod import;
 // The dated folder of anchors.

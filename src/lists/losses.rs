@@ -10,8 +10,9 @@ mod seen;
 
 pub use seen::SeenCertificates;
 
-use crate::bundle::{BundleDocument, BundleTrust, Standing, describe};
+use crate::bundle::{BundleDocument, BundleTrust, Deciding, Standing, describe};
 use portvakt_base::clock::Timestamp;
+use portvakt_trust::KeyHash;
 use seen::{DamagedLines, Seen};
 use std::collections::BTreeSet;
 
@@ -185,7 +186,7 @@ enum Outcome {
     Trusted,
     NotValid,
     /// Its CA is listed in the new bundle, and vouches for it in neither, for this reason.
-    Unqualified(&'static str),
+    Unqualified(String),
     /// The gateway refuses it whatever the bundle has, for this reason.
     Refused(String),
     /// It cannot be judged, for this reason.
@@ -202,7 +203,10 @@ fn judge(seen: &Seen, before: Option<Judge<'_>>, after: Judge<'_>, now: Timestam
         (Standing::NotJudged(why), _) | (_, Standing::NotJudged(why)) => Outcome::NotJudged(why),
         // The anchor that vouched may be there still: a nearer one decides.
         (Standing::Trusted(_), Standing::Unqualified { why, by }) => {
-            let by = by.and_then(|by| anchor_text(after, &by));
+            let by = by.and_then(|by| match by {
+                Deciding::Anchor(sha256) => anchor_text(after, &sha256),
+                Deciding::Named(key) => named_text(after, key),
+            });
             Outcome::Lost(format!("{}: {why}", by.unwrap_or_default()))
         }
         (Standing::Trusted(anchor), Standing::NotValid) => {
@@ -235,6 +239,17 @@ fn anchor_text(of: Judge<'_>, sha256: &str) -> Option<String> {
     let services = anchor.services.iter().map(|it| it.service.as_str());
     let services: Vec<_> = services.collect();
     Some(format!(": {}: {}", describe(anchor), services.join(", ")))
+}
+
+/// A CA that a bundle names without an anchor, and its state, after a colon.
+fn named_text(of: Judge<'_>, key: KeyHash) -> Option<String> {
+    let key = key.to_string();
+    let mut named = of.bundle.named.iter();
+    let named = named.find(|it| it.key_sha256.eq_ignore_ascii_case(&key))?;
+    Some(format!(
+        ": {} ({}): {}, {} since {}",
+        named.territory, named.provider, named.service, named.state, named.since
+    ))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use crate::{
     },
     fault::Refusal,
     losses::{Judge, Losses, SeenCertificates},
+    own_way::judge_way,
 };
 use portvakt_base::clock::Timestamp;
 use std::path::{Path, PathBuf};
@@ -89,6 +90,7 @@ impl Shown {
         if let Some(in_use) = &self.in_use {
             lines.push(format!("not in use: {CURRENT} leads to {in_use}"));
         }
+        lines.extend(self.refused());
         lines.extend([
             format!("made {}, as of {}", bundle.made, bundle.as_of),
             format!(
@@ -106,6 +108,12 @@ impl Shown {
         }
         if !bundle.pivots.is_empty() {
             lines.push(format!("pivots followed: {}", bundle.pivots.join(", ")));
+        }
+        if !bundle.named.is_empty() {
+            let count = bundle.named.len();
+            lines.push(format!(
+                "CAs that the lists name and that vouch for nothing, such as withdrawn ones: {count}"
+            ));
         }
         if !bundle.missing.is_empty() {
             lines.push(format!("no file of: {}", bundle.missing.join(", ")));
@@ -143,6 +151,20 @@ impl Shown {
         lines.extend(seen.files());
         lines.extend(Losses::find(seen, before, after, now).lines());
         Ok(lines)
+    }
+
+    /// The reason why a gateway would not take the bundle into use, as far as it can be seen here: its files, and who may write them.
+    fn refused(&self) -> Option<String> {
+        let trust = BundleTrust::read(&self.folder, &self.bundle, GatewayConfig::default());
+        let document = self.folder.join(DOCUMENT);
+        let folders = Use::ALL.map(|of| self.folder.join(of.folder()));
+        let judged = [&document].into_iter().chain(&folders);
+        let judged = judged.map(|path| judge_way(path, "change whom the gateway trusts"));
+        let refusal = trust
+            .map(|_| ())
+            .and(judged.collect::<Result<(), _>>())
+            .err()?;
+        Some(format!("the gateway refuses this bundle: {refusal}"))
     }
 
     fn ends(&self, now: Timestamp) -> Vec<String> {

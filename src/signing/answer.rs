@@ -13,14 +13,18 @@ use rustls::{
 };
 use sha2::{Digest, Sha256};
 use std::{fmt::Write, sync::Arc};
+use tokio::sync::Semaphore;
 
 /// The settings for signing answers.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct AnswerSigning {
     /// Certificate and key.
     pub signer: Arc<AnswerSigner>,
     /// The longest body, in bytes, that is buffered and signed; an answer with a longer body is not signed. Default 64 KiB.
     pub body_limit: usize,
+    /// A place for each answer that is signed at the same time: half as many as the machine has cores, or as many as a key in an HSM has
+    /// sessions.
+    pub places: Arc<Semaphore>,
 }
 
 /// An RSA key and its certificate, which sign answers.
@@ -35,13 +39,6 @@ pub struct AnswerSigner {
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct AnswerKeyFault(&'static str);
-
-/// Compares the certificates: each has exactly one key.
-impl PartialEq for AnswerSigner {
-    fn eq(&self, other: &Self) -> bool {
-        self.certificate == other.certificate
-    }
-}
 
 impl AnswerSigner {
     /// A signer with the key and the certificate of `identity`.

@@ -52,6 +52,12 @@ impl Block {
     pub fn holds(&self, now: Timestamp) -> bool {
         self.until.is_none_or(|until| now < until)
     }
+
+    /// Whether another block of the same scope holds for longer.
+    pub(super) fn ends_before(&self, other: &Self) -> bool {
+        let own = self.until;
+        own.is_some_and(|own| other.until.is_none_or(|other| own < other))
+    }
 }
 
 /// The requests that a block refuses.

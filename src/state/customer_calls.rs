@@ -35,8 +35,8 @@ impl StateStore {
         found.truncate(listed);
         let standing = self.blocks_now().await?;
         let access = |(psu, bound): (PsuHash, BoundPsu)| {
-            let tpp = standing.moves().owner(&bound.tpp).clone();
-            let facts = bound.facts_for(&tpp);
+            let tpp = standing.moves().owner(&bound.written).clone();
+            let facts = bound.facts(standing.moves());
             CustomerAccess { tpp, facts, psu }
         };
         Ok(CustomerAccesses {
@@ -77,8 +77,10 @@ impl StateStore {
             let withdrawal = NarrowedAccess::new(&self.keys, of, tpps.clone(), psus, latest)?;
             let changed = self.engine.commit(withdrawal).await?.into_iter();
             changes.extend(changed.map(|change| AccessChange {
-                tpp: standing.moves().owner(&change.tpp).clone(),
-                ..change
+                tpp: standing.moves().owner(&change.written).clone(),
+                psu: change.psu,
+                ended: change.ended,
+                narrowed: change.narrowed,
             }));
         }
     }
@@ -104,7 +106,8 @@ impl StateStore {
             let psus = found.into_iter().map(|(psu, _)| psu).collect();
             let change = Forgotten { customer, psus };
             let done = self.engine.commit(change).await?.into_iter();
-            forgotten.extend(done.map(|(tpp, psu)| (standing.moves().owner(&tpp).clone(), psu)));
+            let owner = |written| standing.moves().owner(&written).clone();
+            forgotten.extend(done.map(|(written, psu)| (owner(written), psu)));
         }
     }
 

@@ -37,7 +37,7 @@ impl KnownPsu {
     /// The identity under which the TPP's calls of a quota for this PSU are counted (QUO-15): its own, or the former one under which the PSU
     /// was bound (CTL-4).
     pub const fn counted_as(&self) -> &TppId {
-        &self.bound.tpp
+        self.bound.written.as_stored()
     }
 
     /// An agreement that the request names, if the PSU has it (SCA-17), with its context.
@@ -55,6 +55,7 @@ impl KnownPsu {
     #[cfg(feature = "sandbox")]
     pub fn with_facts(id: PsuId, tpp: TppId, facts: Psu) -> Self {
         let psu = std::sync::Arc::new(facts);
-        Self::found(Claimed::by_tpp(id), BoundPsu { tpp, psu })
+        let written = crate::moves::WrittenAs::new(tpp);
+        Self::found(Claimed::by_tpp(id), BoundPsu { written, psu })
     }
 }

@@ -31,6 +31,7 @@
 //! ```
 
 // Requests, answers, and the facts about a PSU.
+mod beside;
 mod block_calls;
 mod calls_left;
 mod counters;
@@ -75,6 +76,7 @@ mod sweep;
 #[cfg(feature = "sandbox")]
 mod volatile;
 
+pub use beside::Beside;
 pub use blocks::{Block, BlockScope, Blocked, Blocks, Lifted, SoughtPsu};
 pub use calls_left::CallsLeft;
 pub use clock::AcceptedClock;
@@ -89,7 +91,7 @@ pub use hash::{
 pub use hash_key::check as check_hash_key;
 pub use keys::Keys;
 pub use known_psu::KnownPsu;
-pub use moves::{BESIDE, Move, MoveEnded, Moved};
+pub use moves::{Move, MoveEnded, Moved};
 pub use postgres::settings::PlantedFault;
 pub use postgres::settings::{PostgresSettings, PostgresTls, StaleReads};
 pub use psu::{Accounts, Consent, ConsentAccounts, Context, ContextOrigin, Psu, Session};
@@ -319,9 +321,9 @@ impl StateStore {
         let erasure = Erasure::new(self.keys.psu(psu), self.process.clock.latest())?;
         let standing = self.blocks_now().await?;
         let erased = self.engine.commit(erasure).await?;
-        Ok(erased.map(|erased| Erased {
-            tpp: standing.moves().owner(&erased.tpp).clone(),
-            ..erased
+        Ok(erased.map(|(written, ended)| Erased {
+            tpp: standing.moves().owner(&written).clone(),
+            ended,
         }))
     }
 

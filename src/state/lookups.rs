@@ -78,7 +78,7 @@ impl StateStore {
             return Ok(None);
         };
         let standing = self.blocks_now().await?;
-        Ok(Some(standing.moves().owner(&bound.tpp).clone()))
+        Ok(Some(standing.moves().owner(&bound.written).clone()))
     }
 
     /// What [`StateStore::bind`] would change: the same decision, on rows that are not written.
@@ -146,7 +146,7 @@ impl StateStore {
         };
         let standing = self.blocks_now().await?;
         let is_own = !standing.moves().is_former(tpp);
-        Ok(is_own.then(|| bound.facts_for(tpp)))
+        Ok(is_own.then(|| bound.facts(standing.moves())))
     }
 
     /// The PSU if it is the TPP's, by this identity or by a former one (CTL-4). A request of a TPP that has another identity now is refused
@@ -157,9 +157,9 @@ impl StateStore {
         tpp: &TppId,
     ) -> Result<Dated<Option<BoundPsu>>, Unavailable> {
         let is_own = match &stored.fact {
-            Some(bound) if bound.tpp != *tpp => {
+            Some(bound) if bound.written.as_stored() != tpp => {
                 let standing = self.blocks_now().await?;
-                standing.moves().owner(&bound.tpp) == tpp
+                standing.moves().owner(&bound.written) == tpp
             }
             Some(_) | None => true,
         };

@@ -3,7 +3,6 @@
 use super::{
     BlockScope, Lifted, Move, MoveEnded, Moved, StateStore, Unavailable,
     engine::Engine,
-    moves::MOST_FORMERS,
     rules::{EndedMove, LiftedBlock, NewMove},
 };
 use portvakt_interface::{ForbiddenTpp, TppId};
@@ -14,17 +13,10 @@ impl StateStore {
     /// # Errors
     /// The store is unavailable: nothing changed.
     pub async fn move_tpp(&self, moved: Move) -> Result<Moved, Unavailable> {
-        let standing = self.blocks_now().await?;
-        let moves = standing.moves();
-        let formers = moves.formers(&moved.to).chain(moves.formers(&moved.from));
-        let is_full = formers.count() >= MOST_FORMERS;
-        if is_full && !moves.is_former(&moved.from) {
-            return Ok(Moved::TooMany);
-        }
         self.engine.commit(NewMove::new(&self.keys, moved)).await
     }
 
-    /// Ends the move of a TPP (CTL-4): each identity has its own again. Blocks that were made of the new one since the move hold for both.
+    /// Ends the move of a TPP (CTL-4): each identity has its own again. Blocks of the new one hold for both.
     ///
     /// # Errors
     /// The store is unavailable: nothing changed.
@@ -35,15 +27,18 @@ impl StateStore {
         self.engine.commit(ended).await
     }
 
-    /// A TPP's identity and its former ones, as far as this process knows.
-    pub fn names_of(&self, tpp: &TppId) -> Vec<TppId> {
-        let standing = self.process.blocks.current();
+    /// A TPP's identity and its former ones, at most a second old as blocks are; empty where no TPP has another identity.
+    ///
+    /// # Errors
+    /// The store is unavailable, or answers too slowly.
+    pub async fn names_of(&self, tpp: &TppId) -> Result<Vec<TppId>, Unavailable> {
+        let standing = self.blocks_now().await?;
         let moves = standing.moves();
         if moves.is_empty() {
-            return Vec::new();
+            return Ok(Vec::new());
         }
         let names = std::iter::once(tpp).chain(moves.formers(tpp));
-        names.cloned().collect()
+        Ok(names.cloned().collect())
     }
 
     /// Whether a call that takes something away from a TPP means this one, by its identity or by a former one, in whatever spelling.

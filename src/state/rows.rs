@@ -9,10 +9,10 @@ use super::{
     hash::{
         Hash, HashKind, HashMapByBits, OfBlock, OfList, OfMove, OfPsu, OfQuota, OfRequest, OfToken,
     },
+    moves::{Moves, WrittenAs},
     rules::Calls,
 };
 use portvakt_base::clock::Timestamp;
-use portvakt_interface::TppId;
 use std::{cell::Cell, sync::Arc};
 
 /// The key of a row, by its table.
@@ -25,6 +25,8 @@ pub(super) enum RowKey {
     Psu(PsuHash),
     Block(BlockHash),
     Move(MoveHash),
+    /// Every move of a TPP. No other transaction adds or removes one before the end of this one.
+    AllMoves,
 }
 
 impl RowKey {
@@ -52,10 +54,10 @@ pub(super) struct TokenRow {
     pub(super) expires: Timestamp,
 }
 
-/// A PSU, and the TPP that it is bound to (SCA-3).
+/// A PSU, and the identity under which it was bound to a TPP (SCA-3, CTL-4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BoundPsu {
-    pub(super) tpp: TppId,
+    pub(super) written: WrittenAs,
     pub(super) psu: Arc<Psu>,
 }
 
@@ -72,6 +74,8 @@ pub(super) struct Rows {
     pub(super) blocks: Loaded<OfBlock, Block>,
     /// CTL-4.
     pub(super) moves: Loaded<OfMove, Move>,
+    /// Whether every move was loaded.
+    pub(super) has_all_moves: bool,
     /// The effects on the cached used-up quotas, in the order of the decisions.
     pub(super) used_up: Vec<UsedUp>,
     /// CTL-3: events that are no difference of rows.
@@ -179,6 +183,11 @@ impl<K: HashKind, R: Clone + PartialEq> Loaded<K, R> {
         &self.replaced
     }
 
+    /// The rows that were loaded, after the earlier decisions.
+    fn all(&self) -> impl Iterator<Item = &R> {
+        self.rows.values().filter_map(|entry| entry.row.as_ref())
+    }
+
     /// The rows to write.
     pub(super) fn changed(&self) -> impl Iterator<Item = ChangedRow<'_, K, R>> {
         let differs = self
@@ -206,6 +215,14 @@ impl Rows {
         moves.map(|changed| (changed.key, changed.row))
     }
 
+    /// Every move, after the earlier decisions.
+    pub(super) fn all_moves(&self) -> Moves {
+        if !self.has_all_moves {
+            self.moves.has_missed.set(true);
+        }
+        Moves::new(self.moves.all())
+    }
+
     /// Whether every row that was read had been loaded. If not, the decisions are invalid.
     pub(super) fn is_complete(&self) -> bool {
         let has_missed = [
@@ -222,12 +239,16 @@ impl Rows {
 }
 
 impl BoundPsu {
-    /// The facts for a TPP that has the PSU: no session of a former identity (CTL-4), whose ids only that identity could sign.
-    pub(super) fn facts_for(&self, tpp: &TppId) -> Arc<Psu> {
-        if self.tpp == *tpp {
-            return Arc::clone(&self.psu);
+    /// The facts to show for the TPP that has the PSU: no session that a former identity began before the move (CTL-4), whose ids only that
+    /// identity could sign.
+    pub(super) fn facts(&self, moves: &Moves) -> Arc<Psu> {
+        let since = moves.owned_since(&self.written);
+        match self.psu.session {
+            Some(session) if Some(session.completed) < since => {
+                self.with(|psu| psu.session = None).psu
+            }
+            Some(_) | None => Arc::clone(&self.psu),
         }
-        self.with(|psu| psu.session = None).psu
     }
 
     /// A copy of the PSU with the session, contexts or times changed.
@@ -235,7 +256,7 @@ impl BoundPsu {
         let mut psu = Psu::clone(&self.psu);
         change(&mut psu);
         Self {
-            tpp: self.tpp.clone(),
+            written: self.written.clone(),
             psu: Arc::new(psu),
         }
     }

@@ -2,7 +2,9 @@
 
 use super::{
     CallsLeft, ConsentAccounts, CustomerKey, Known, ListHash, Psu, PsuHash, QuotaHash, ReportHash,
-    RequestHash, TokenHash, moves::BESIDE, rows::ListRow,
+    RequestHash, TokenHash,
+    beside::{Beside, MoreThanFit},
+    rows::ListRow,
 };
 use portvakt_base::clock::Timestamp;
 use portvakt_interface::{
@@ -67,7 +69,7 @@ pub struct QuotaClaim {
     pub key: QuotaHash,
     /// The quotas whose calls count as well: [`Keys::quota_of_account`](super::Keys::quota_of_account), because a PSU that is known now may
     /// have made them before (SCA-22), and the quotas of the same under the TPP's other identities (CTL-4).
-    pub beside: [Option<QuotaHash>; BESIDE],
+    pub beside: Beside,
     /// The requested page, if later pages are counted with the call that they continue (QUO-13: `once`).
     pub page: Option<Page>,
 }
@@ -389,3 +391,9 @@ pub struct AccessChange {
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Unavailable(pub String);
+
+impl From<MoreThanFit> for Unavailable {
+    fn from(fault: MoreThanFit) -> Self {
+        Self(fault.to_string())
+    }
+}

@@ -214,6 +214,11 @@ impl Tables {
                 RowKey::Psu(key) => load(&self.psus, *key, &mut rows.psus),
                 RowKey::Block(key) => load(&self.blocks, *key, &mut rows.blocks),
                 RowKey::Move(key) => load(&self.moves, *key, &mut rows.moves),
+                RowKey::AllMoves => {
+                    let keys = self.moves.keys();
+                    keys.for_each(|key| load(&self.moves, *key, &mut rows.moves));
+                    rows.has_all_moves = true;
+                }
             }
         }
     }

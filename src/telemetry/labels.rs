@@ -12,6 +12,7 @@ use super::values::{
 use crate::{
     admission::{ObservableCheck, OutcomeKind, Stage},
     expiring::Expiring,
+    hsm,
     interface::{self, Side, headers::accept_fix, operations},
     trust::{CertificateSource, Tolerated, revocation::FetchResult},
     write_fault::WriteCause,
@@ -191,6 +192,8 @@ labels! {
     Key = "key" Bounded("the id of a key");
     Table = "table" AtFirstUse(StateTable);
     Condition = "cause" Closed(ReadinessCondition);
+    KeyPurpose = "purpose" Closed(hsm::Purpose);
+    HsmCause = "cause" Closed(hsm::Cause);
     Degraded = "cause" Closed(Degradation);
     Written = "of" AtFirstUse(Degradation);
     Why = "why" OrNone(WriteCause);

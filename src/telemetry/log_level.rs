@@ -7,9 +7,10 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use tracing::{Level, Metadata, level_filters::LevelFilter};
 
 /// The crates whose events are written: this one, and those of Portvakt below it.
-pub(super) const TARGETS: [&str; 5] = [
+pub(super) const TARGETS: [&str; 6] = [
     env!("CARGO_CRATE_NAME"),
     "portvakt_base",
+    "portvakt_hsm",
     "portvakt_interface",
     "portvakt_state",
     "portvakt_trust",

@@ -44,6 +44,7 @@ mod top;
 // Metrics that a scrape reads.
 mod disks;
 mod expiring;
+mod hsm;
 mod logs;
 mod process;
 mod registers;
@@ -370,6 +371,7 @@ impl Telemetry {
         let audit = self.audit.fault().map(|(_, fault)| fault);
         logs::add_faults([access, events, audit], &mut families);
         state::add(state, *now, &mut families);
+        hsm::add(&mut families);
         if let Some(registers) = configuration.registers {
             registers::add(registers, *now, &mut families);
         }

@@ -60,6 +60,21 @@ impl Families {
         self.push(&metric.row, vec![sample]);
     }
 
+    /// Adds a histogram with labels: of each series the values of the labels, the counts and the sum.
+    pub(super) fn histograms<'a, L: LabelSet>(
+        &mut self,
+        metric: &'static Metric<L>,
+        series: impl IntoIterator<Item = (L::Values<'a>, Vec<u64>, f64)>,
+    ) {
+        let row = &metric.row;
+        let samples = series.into_iter().map(|(values, counts, sum)| {
+            let mut sample = Sample::from_label(labels(row, L::texts(values).as_ref()));
+            sample.set_histogram(distribution(row, counts.into_iter(), sum));
+            sample
+        });
+        self.push(row, samples.collect());
+    }
+
     /// Adds a family, if it has samples.
     pub(super) fn push(&mut self, row: &'static Row, samples: Vec<Sample>) {
         if !samples.is_empty() {

@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// What a Prometheus server should take from one gateway.
-const MOST_SERIES: usize = 2_000;
+const MOST_SERIES: usize = 2_100;
 
 /// The certificates of TPPs that are shown at most.
 const TPP_CERTIFICATES: usize = 30;

@@ -6,11 +6,12 @@
 use super::labels::{
     BoundBy, Build, Cache, Commit, Condition, CoreStatus, Cut, Degraded, Direction, Done, Endpoint,
     Ends, Environment, ExpiringKind, Failure, Fault, Fetch, Files, Fix, Folder, Group, Handshake,
-    Hash, Issuer, Key, LabelSet, Lines, ObservedCheck, Operation, OperationReason, Outcome, Place,
-    Proven, Quota, Reason, Register, Registration, Reload, Sca, Serial, Shed, Source, Status,
-    Table, TimedCheck, Tls, ToleratedFault, Tpp, Upgrade, Upstream, Use, Values, Why, Written,
+    Hash, HsmCause, Issuer, Key, KeyPurpose, LabelSet, Lines, ObservedCheck, Operation,
+    OperationReason, Outcome, Place, Proven, Quota, Reason, Register, Registration, Reload, Sca,
+    Serial, Shed, Source, Status, Table, TimedCheck, Tls, ToleratedFault, Tpp, Upgrade, Upstream,
+    Use, Values, Why, Written,
 };
-use crate::state::Counters;
+use crate::{hsm, state::Counters};
 use std::marker::PhantomData;
 
 /// A metric with these labels.
@@ -237,6 +238,12 @@ metrics! {
             "The gateway's clock at the scrape, to be compared with Prometheus' own.";
         CLOCK_BEHIND = Gauge "portvakt_clock_behind_seconds" []
             "How far the gateway's clock is behind the latest time that the state knows.";
+    }
+    "Keys in an HSM" {
+        HSM_SIGN_SECONDS = Histogram(&hsm::BOUNDS) "portvakt_hsm_sign_seconds" [KeyPurpose]
+            "The time that a handshake or an answer waited for a signature of an HSM.";
+        HSM_ERRORS = Counter "portvakt_hsm_errors_total" [KeyPurpose, HsmCause]
+            "Signatures that an HSM did not make, so that the handshake or the answer failed: too many callers waited (busy), no answer within the timeout, the HSM is known to be unavailable, or it returned an error (refused).";
     }
     "The process" {
         READY = Gauge "portvakt_ready" []

@@ -271,6 +271,8 @@ values! {
         Upstreams = "upstreams",
         /// An audit that is required can be written.
         Audit = "audit",
+        /// The keys in an HSM can be used.
+        Hsm = "hsm",
     }
 }
 

@@ -80,6 +80,33 @@ pub enum DocumentFault {
     /// It has two lists of one country.
     #[error("it names the list of {0} twice; an import names each list once")]
     ListTwice(String),
+    /// It has an anchor twice.
+    #[error("it lists the anchor {0} twice; an import lists each once, with all its services")]
+    AnchorTwice(String),
+    /// A list was issued after the import.
+    #[error(
+        "the list of {territory} was issued on {issued}, which is after the bundle was made, at {made}; a clock is wrong, or somebody wrote this"
+    )]
+    IssuedAhead {
+        /// The country of the list.
+        territory: String,
+        /// When it was issued.
+        issued: Timestamp,
+        /// When the bundle was made.
+        made: Timestamp,
+    },
+    /// The update of a list was due before it was issued.
+    #[error(
+        "the list of {territory} was issued on {issued}, and its next update was due before that, on {next_update}; an import refuses it"
+    )]
+    NextBeforeIssue {
+        /// The country of the list.
+        territory: String,
+        /// When it was issued.
+        issued: Timestamp,
+        /// When the next one was due.
+        next_update: Timestamp,
+    },
     /// Its lists were judged as of a time after the import.
     #[error(
         "its lists were judged as of {as_of}, which is after it was made, at {made}; no import does that"
@@ -92,23 +119,78 @@ pub enum DocumentFault {
     },
 }
 
-/// Judges what a document says of itself, apart from its anchors. `territories` are the countries of its lists, the list of lists among them.
+/// How far the clock of a list's operator may be ahead of that of the import, in seconds.
+const MAX_AHEAD: u64 = 3_600;
+
+/// What a document says of a list.
+#[derive(Clone, Copy, Debug)]
+pub struct DescribedList<'d> {
+    /// Its country; `EU` for the list of lists.
+    pub territory: &'d str,
+    /// When it was issued.
+    pub issued: Timestamp,
+    /// When the next one is due; none if it is closed.
+    pub next_update: Option<Timestamp>,
+}
+
+/// What a document says of itself.
+#[derive(Clone, Copy, Debug)]
+pub struct DescribedBundle<L, A> {
+    /// When it was made.
+    pub made: Timestamp,
+    /// The time as of which lists and services were judged.
+    pub as_of: Timestamp,
+    /// Its lists, the list of lists among them.
+    pub lists: L,
+    /// The SHA-256 of each of its anchors.
+    pub anchors: A,
+}
+
+/// Judges whether a document contradicts itself.
 ///
 /// # Errors
-/// [`DocumentFault::AsOfAhead`] or [`DocumentFault::ListTwice`].
-pub fn judge_document<'t>(
-    made: Timestamp,
-    as_of: Timestamp,
-    territories: impl IntoIterator<Item = &'t str>,
+/// The first contradiction.
+pub fn judge_document<'d>(
+    described: DescribedBundle<
+        impl IntoIterator<Item = DescribedList<'d>>,
+        impl IntoIterator<Item = &'d str>,
+    >,
 ) -> Result<(), DocumentFault> {
+    let DescribedBundle { made, as_of, .. } = described;
     if as_of > made {
         return Err(DocumentFault::AsOfAhead { made, as_of });
     }
     let mut seen = BTreeSet::new();
-    let mut territories = territories.into_iter();
-    match territories.find(|territory| !seen.insert(*territory)) {
-        Some(territory) => Err(DocumentFault::ListTwice(territory.to_owned())),
+    for list in described.lists {
+        if !seen.insert(list.territory) {
+            return Err(DocumentFault::ListTwice(list.territory.to_owned()));
+        }
+        judge_times(list, made)?;
+    }
+    let mut seen = BTreeSet::new();
+    let mut anchors = described.anchors.into_iter();
+    match anchors.find(|anchor| !seen.insert(anchor.to_ascii_lowercase())) {
+        Some(anchor) => Err(DocumentFault::AnchorTwice(anchor.to_owned())),
         None => Ok(()),
+    }
+}
+
+fn judge_times(list: DescribedList<'_>, made: Timestamp) -> Result<(), DocumentFault> {
+    let (territory, issued) = (list.territory.to_owned(), list.issued);
+    match list.next_update {
+        _ if issued.unix() > made.unix().saturating_add(MAX_AHEAD) => {
+            Err(DocumentFault::IssuedAhead {
+                territory,
+                issued,
+                made,
+            })
+        }
+        Some(next_update) if next_update < issued => Err(DocumentFault::NextBeforeIssue {
+            territory,
+            issued,
+            next_update,
+        }),
+        _ => Ok(()),
     }
 }
 
@@ -121,18 +203,43 @@ mod tests {
     #[test]
     fn what_contradicts_itself() {
         let at = Timestamp::from_unix;
-        assert_eq!(judge_document(at(2), at(2), ["EU", "NO", "SE"]), Ok(()));
-        assert_eq!(judge_document(at(2), at(1), []), Ok(()));
+        let judge =
+            |made, as_of, lists: &[(&'static str, u64, Option<u64>)], anchors: &[&'static str]| {
+                let lists = lists.iter().map(|(territory, issued, next)| DescribedList {
+                    territory,
+                    issued: at(*issued),
+                    next_update: next.map(at),
+                });
+                judge_document(DescribedBundle {
+                    made: at(made),
+                    as_of: at(as_of),
+                    lists,
+                    anchors: anchors.iter().copied(),
+                })
+            };
+        let all = [("EU", 1, Some(9)), ("NO", 1, None), ("SE", 2, Some(2))];
+        assert_eq!(judge(2, 2, &all, &["aa", "ab"]), Ok(()));
+        assert_eq!(judge(2, 1, &[], &[]), Ok(()));
         assert_eq!(
-            judge_document(at(1), at(2), []),
+            judge(1, 2, &[], &[]),
             Err(DocumentFault::AsOfAhead {
                 made: at(1),
                 as_of: at(2)
             })
         );
         for territories in [["NO", "SE", "NO"], ["NO", "NO", "SE"]] {
-            let fault = judge_document(at(2), at(2), territories);
+            let fault = judge(2, 2, &territories.map(|one| (one, 1, None)), &[]);
             assert_eq!(fault, Err(DocumentFault::ListTwice("NO".to_owned())));
         }
+        let ahead = |issued| judge(2, 2, &[("NO", issued, None)], &[]);
+        assert_eq!(ahead(2 + MAX_AHEAD), Ok(()));
+        assert!(matches!(
+            ahead(3 + MAX_AHEAD),
+            Err(DocumentFault::IssuedAhead { .. })
+        ));
+        let next = judge(2, 2, &[("NO", 2, Some(1))], &[]);
+        assert!(matches!(next, Err(DocumentFault::NextBeforeIssue { .. })));
+        let twice = judge(2, 2, &[], &["ab", "aa", "AB"]);
+        assert_eq!(twice, Err(DocumentFault::AnchorTwice("AB".to_owned())));
     }
 }

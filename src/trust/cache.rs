@@ -110,6 +110,7 @@ impl CertificateCache {
             | CertificateFault::Path(_)
             | CertificateFault::OfCa
             | CertificateFault::Unqualified(_)
+            | CertificateFault::Ungranted
             | CertificateFault::Malformed(_)
             | CertificateFault::NotDer(_)
             | CertificateFault::Weak(_) => shown.with_pool,

@@ -156,7 +156,7 @@ impl Anchors {
     /// member, the end-entity certificate's first.
     ///
     /// # Errors
-    /// [`CertificateFault::Malformed`], [`CertificateFault::Untrusted`] or [`CertificateFault::Unqualified`]. Validity is not judged here, but an anchor
+    /// [`CertificateFault::Malformed`], [`CertificateFault::Untrusted`], or one that [`CertificateFault::is_by_lists`]. Validity is not judged here, but an anchor
     /// or intermediate that is not valid at `now` is used only if there is no path without it.
     pub fn chain(
         &self,
@@ -225,7 +225,10 @@ impl Anchors {
             return Ok(other);
         }
         // If all certificates are valid, a second search would find the same path. One that leads to an anchor is not looked for any more.
-        let is_complete = matches!(path.fault, Some(CertificateFault::Unqualified(_)));
+        let is_complete = path
+            .fault
+            .as_ref()
+            .is_some_and(CertificateFault::is_by_lists);
         let are_all_valid = anchors.len() == named.len() && valid.len() == all.len();
         if is_complete || are_all_valid {
             return Ok(path);

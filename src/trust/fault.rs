@@ -38,6 +38,11 @@ pub enum CertificateFault {
     /// CRT-3: a trusted list does not vouch for the certificate as one of its type.
     #[error("{0}")]
     Unqualified(&'static str),
+    /// CRT-2, CRT-13: a trusted list names the nearest issuer that the lists know, and grants it nothing.
+    #[error(
+        "a trusted list names a CA of its chain, and grants it no service for seals or web sites: it was withdrawn, is for signatures alone, or is left out"
+    )]
+    Ungranted,
     /// CRT-4: the certificate has no PSD2 identity.
     #[error("{0}")]
     NotPsd2(Cow<'static, str>),
@@ -100,12 +105,19 @@ impl PathFault {
 }
 
 impl CertificateFault {
+    /// Whether the chain leads to an anchor, and what trusted lists say of it refuses the certificate.
+    pub const fn is_by_lists(&self) -> bool {
+        matches!(self, Self::Unqualified(_) | Self::Ungranted)
+    }
+
     /// The refusal reason for the caller.
     pub const fn reason(&self) -> Reason {
         match self {
             Self::Malformed(_) | Self::NotDer(_) => Reason::CertificateMalformed,
             Self::Weak(_) => Reason::CertificateWeak,
-            Self::Untrusted(_) | Self::Path(_) | Self::OfCa => Reason::CertificateUntrusted,
+            Self::Untrusted(_) | Self::Path(_) | Self::OfCa | Self::Ungranted => {
+                Reason::CertificateUntrusted
+            }
             Self::Expired(..) => Reason::CertificateExpired,
             Self::NotYetValid(..) => Reason::CertificateNotYetValid,
             Self::WrongType(_) | Self::Unqualified(_) => Reason::CertificateWrongType,

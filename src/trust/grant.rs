@@ -1,11 +1,14 @@
 //! What trusted lists say of issuers: for which types of certificate a service is granted, and which of its certificates are not what they say
 //! themselves (CRT-3, CRT-13; ETSI TS 119 612, clause 5.5.9).
 //!
-//! Invariant: where a list may mean that a certificate is not qualified, it is refused. An anchor that no grant names is the operator's own,
-//! and vouches for each type.
+//! Invariants: where a list may mean that a certificate is not qualified, it is refused; the nearest issuer that a list names decides, also one
+//! that it names without a grant, such as a CA that was withdrawn (ETSI TS 119 615). An anchor that no list names is the operator's own, and
+//! vouches for each type.
 
 use super::{
-    CertificateFault, CertificateTypes, judgement,
+    CertificateFault, CertificateTypes,
+    digests::sha256,
+    judgement,
     path::failed,
     qualification::{Judged, Meets, Qualification},
 };
@@ -13,7 +16,8 @@ use openssl::{
     error::ErrorStack,
     x509::{X509, X509Ref},
 };
-use std::collections::HashMap;
+use portvakt_base::hex;
+use std::{collections::HashMap, fmt};
 use x509_parser::certificate::X509Certificate;
 
 /// The qualifier of certificates that are not qualified.
@@ -43,11 +47,43 @@ impl GrantedType {
     }
 }
 
-/// The grants of issuers, by their public keys (SubjectPublicKeyInfo, DER): an issuer may have several certificates.
+/// The grants of issuers, by their public keys: an issuer may have several certificates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Grants(HashMap<Vec<u8>, Granted>);
+pub struct Grants(HashMap<KeyHash, Granted>);
 
-/// The types for which the services of an issuer are granted, each with the qualifications of all of them.
+/// The SHA-256 of a public key (SubjectPublicKeyInfo, DER).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyHash([u8; 32]);
+
+impl KeyHash {
+    /// That of a certificate's key.
+    ///
+    /// # Errors
+    /// OpenSSL cannot read the key.
+    pub fn of(certificate: &X509Ref) -> Result<Self, ErrorStack> {
+        let key = certificate.public_key()?.public_key_to_der()?;
+        Ok(Self(sha256(&[&key])))
+    }
+
+    /// Reads hexadecimal digits; `None` if they are not 32 bytes.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (pairs, []) = text.as_bytes().as_chunks::<2>() else {
+            return None;
+        };
+        let bytes = pairs.iter().map(|[high, low]| hex::byte(*high, *low));
+        let bytes: Vec<_> = bytes.collect::<Option<_>>()?;
+        bytes.try_into().ok().map(Self)
+    }
+}
+
+impl fmt::Display for KeyHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex::encode(&self.0))
+    }
+}
+
+/// The types for which the services of an issuer are granted, each with the qualifications of all of them. None if a list names the issuer,
+/// and grants none of its services.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Granted {
     eseal: Option<Vec<Qualification>>,
@@ -65,7 +101,7 @@ impl Grants {
         of: GrantedType,
         qualifications: impl IntoIterator<Item = Qualification>,
     ) -> Result<(), ErrorStack> {
-        let granted = self.0.entry(key_of(anchor)?).or_default();
+        let granted = self.0.entry(KeyHash::of(anchor)?).or_default();
         let known = match of {
             GrantedType::Eseal => &mut granted.eseal,
             GrantedType::Web => &mut granted.web,
@@ -74,12 +110,17 @@ impl Grants {
         Ok(())
     }
 
+    /// Notes that a list names this issuer. Without a grant it vouches for nothing, and neither does an anchor above it.
+    pub(super) fn name(&mut self, issuer: KeyHash) {
+        self.0.entry(issuer).or_default();
+    }
+
     /// Forgets the grants of an anchor that the operator names too: that word needs no list.
     ///
     /// # Errors
     /// OpenSSL cannot read the anchor's key.
     pub(super) fn forget(&mut self, anchor: &X509Ref) -> Result<(), ErrorStack> {
-        self.0.remove(&key_of(anchor)?);
+        self.0.remove(&KeyHash::of(anchor)?);
         Ok(())
     }
 
@@ -90,17 +131,17 @@ impl Grants {
     pub fn nearest<'m>(&self, members: &'m [X509]) -> Result<Option<&'m X509>, ErrorStack> {
         let above = members.get(1..).unwrap_or_default();
         for issuer in above.iter().filter(|_| !self.0.is_empty()) {
-            if self.0.contains_key(&key_of(issuer)?) {
+            if self.0.contains_key(&KeyHash::of(issuer)?) {
                 return Ok(Some(issuer));
             }
         }
         Ok(None)
     }
 
-    /// Whether the nearest issuer of a path that has grants vouches for the end-entity certificate, as one of the types that are accepted.
+    /// Whether the nearest issuer of a path that a list names vouches for the end-entity certificate, as one of the types that are accepted.
     ///
     /// # Errors
-    /// [`CertificateFault::Unqualified`], or the end-entity certificate cannot be read.
+    /// [`CertificateFault::Ungranted`], [`CertificateFault::Unqualified`], or the end-entity certificate cannot be read.
     pub fn judge(
         &self,
         members: &[X509],
@@ -110,16 +151,14 @@ impl Grants {
         let Some((leaf, issuer)) = members.first().zip(issuer) else {
             return Ok(());
         };
-        let granted = self.0.get(&key_of(issuer).map_err(failed)?);
+        let granted = self.0.get(&KeyHash::of(issuer).map_err(failed)?);
+        if granted == Some(&Granted::default()) {
+            return Err(CertificateFault::Ungranted);
+        }
         let der = leaf.to_der().map_err(failed)?;
         let (certificate, _) = judgement::read(&der)?;
         granted.map_or(Ok(()), |granted| granted.vouches(&certificate, accepted))
     }
-}
-
-/// The public key of a certificate (SubjectPublicKeyInfo, DER).
-pub(super) fn key_of(certificate: &X509Ref) -> Result<Vec<u8>, ErrorStack> {
-    certificate.public_key()?.public_key_to_der()
 }
 
 impl Granted {

@@ -91,7 +91,7 @@ pub use chain::Anchors;
 pub use content::judge_content;
 pub use distinguished::NotDer;
 pub use fault::{CertificateFault, Member, PathFault};
-pub use grant::{GrantedType, Grants};
+pub use grant::{GrantedType, Grants, KeyHash};
 pub use listed::{ListedAnchors, ListedService, ListingFault};
 pub use path::validity_of;
 pub use qc::CertificateTypes;

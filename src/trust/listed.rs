@@ -6,7 +6,7 @@
 //! certificate (`grant`).
 
 use super::{
-    CertificateTypes, GrantedType, Grants, grant::key_of, judgement::is_no_ca,
+    CertificateTypes, GrantedType, Grants, grant::KeyHash, judgement::is_no_ca,
     qualification::Qualification,
 };
 use openssl::{
@@ -83,6 +83,12 @@ impl ListedAnchors {
         Ok(true)
     }
 
+    /// Adds an issuer that lists name and that has perhaps no grant, such as a CA whose service was withdrawn: nothing above it vouches for
+    /// what it issued. Grants that it has stay.
+    pub fn name(&mut self, issuer: KeyHash) {
+        self.grants.name(issuer);
+    }
+
     /// The anchors for a type.
     pub fn of(&self, of: GrantedType) -> &[X509] {
         match of {
@@ -100,9 +106,9 @@ impl ListedAnchors {
     /// The anchors with the public key of a certificate, of each type: a service vouches for a key, whichever certificate has it. None if
     /// OpenSSL cannot read the key.
     pub fn with_key_of(&self, certificate: &X509Ref) -> impl Iterator<Item = &X509> {
-        let key = key_of(certificate).ok();
+        let key = KeyHash::of(certificate).ok();
         let all = self.seals.iter().chain(&self.websites);
-        all.filter(move |anchor| key.is_some() && key_of(anchor).ok() == key)
+        all.filter(move |anchor| key.is_some() && KeyHash::of(anchor).ok() == key)
     }
 
     /// What the lists say of the anchors, of each type.

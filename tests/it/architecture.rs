@@ -36,10 +36,11 @@ const LAYERS: [&str; 14] = [
 ];
 
 /// The crates, by their folders.
-const CRATES: [&str; 11] = [
+const CRATES: [&str; 12] = [
     "src",
     "src/base",
     "src/development_pki",
+    "src/hsm",
     "src/interface",
     "src/lists",
     "src/sandbox",

@@ -3,7 +3,7 @@
 use crate::harness::{
     Call, Connection, Gate, Protocol, accepted, check_error, eventually, refused, skipped,
 };
-use portvakt::clock::Stopwatch;
+use portvakt::clock::{Clock, Stopwatch};
 use serde_json::json;
 use std::{
     fs::{self, File},
@@ -180,7 +180,9 @@ fn a_file_that_cannot_be_written_fails_closed_and_recovers() {
 /// Without a usable file, any read or write would fail: the requests succeed, so they need neither.
 #[test]
 fn a_signed_get_with_the_psu_present_touches_no_disk() {
-    let gate = Gate::start();
+    // The day of the last use is written once a day: midnight must not come meanwhile.
+    let clock = Clock::standing(Clock::System.now());
+    let gate = Gate::builder().clock(&clock).start();
     accepted(&gate, &warm());
     let state = gate.folder().join("state");
     let log = || {

@@ -32,10 +32,6 @@ use std::{
 };
 use time::OffsetDateTime;
 
-/// The gateway reads changed files when it is told to, and not by itself before a test ends. With `off` it would once: those that are as new
-/// as its start.
-const UNWATCHED: &str = "reload: {watch: 1h}";
-
 /// A PKI that no gate trusts at first.
 fn other() -> &'static World {
     static OTHER: LazyLock<World> = LazyLock::new(World::mint);
@@ -72,7 +68,7 @@ fn reloads(gate: &Gate, result: &str) -> f64 {
 //= CRT-12 refused
 #[test]
 fn anchors_are_replaced_and_verdicts_go_with_them() {
-    let gate = Gate::builder().with_a_file().line(UNWATCHED).start();
+    let gate = Gate::builder().with_a_file().start();
     // One connection, which caches the presented certificate.
     let mut connection = Connection::open(&gate);
     let mut status = || {
@@ -96,7 +92,7 @@ fn anchors_are_replaced_and_verdicts_go_with_them() {
 //= CRT-8 refused
 #[test]
 fn a_bad_configuration_changes_nothing() {
-    let gate = Gate::builder().with_a_file().line(UNWATCHED).start();
+    let gate = Gate::builder().with_a_file().start();
     let since = gate.metric_at_rest("portvakt_configuration_timestamp_seconds", &[]);
     assert!(since > 1e9);
     let good = gate.yaml().to_owned();
@@ -372,7 +368,7 @@ fn files_that_change() {
 //= CRT-8 refused
 #[test]
 fn sighup() {
-    let (gate, mut program) = Gate::builder().line("reload: {watch: off}").start_program();
+    let (gate, mut program) = Gate::builder().start_program();
     let hang_up = || {
         let id = program.id().to_string();
         Command::new("kill").args(["-HUP", &id]).status().unwrap();

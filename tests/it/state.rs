@@ -8,7 +8,7 @@ use portvakt::{
         headers::{PsuId, SessionId},
     },
     state::{
-        BESIDE, Bound, ClaimRequest, Completion, ConsentAccounts, Decision, EngineSettings, Finish,
+        Beside, Bound, ClaimRequest, Completion, ConsentAccounts, Decision, EngineSettings, Finish,
         Hash, Known, Learned, Named, PostgresSettings, PsuRef, QuotaClaim, RequestIdClaim,
         Retention, StateSettings, StateStore, Taken, VolatileTables,
     },
@@ -226,7 +226,7 @@ fn call(key: u64, now: u64) -> ClaimRequest {
         request: None,
         quota: Some(QuotaClaim {
             key: hash(key),
-            beside: [None; BESIDE],
+            beside: Beside::default(),
             page: None,
         }),
         now: at(now),

@@ -7,8 +7,11 @@
 use crate::{
     clock::Timestamp,
     trust::{
-        GrantedType, ListedService,
-        bundle::{DocumentFault, FORMAT, MAX_EVENTS, MAX_NESTING, MAX_NODES, judge_document},
+        GrantedType, KeyHash, ListedService,
+        bundle::{
+            DescribedBundle, DescribedList, DocumentFault, FORMAT, MAX_EVENTS, MAX_NESTING,
+            MAX_NODES, judge_document,
+        },
         qualification::Qualification,
     },
 };
@@ -34,6 +37,8 @@ pub(super) struct BundleDocument {
     pub(super) websites: Listed,
     /// The services of each anchor.
     pub(super) services: GrantedServices,
+    /// The keys of CAs that lists name and that are no anchors.
+    pub(super) named: Vec<KeyHash>,
 }
 
 /// The services of anchors, by the SHA-256 of the anchor's certificate in hexadecimal digits.
@@ -89,6 +94,8 @@ struct Written {
     _missing: IgnoredAny,
     #[serde(default)]
     anchors: Vec<Anchor>,
+    #[serde(default)]
+    named: Vec<Named>,
     #[serde(default, rename = "left_out")]
     _left_out: IgnoredAny,
 }
@@ -103,8 +110,8 @@ struct List {
     _version: IgnoredAny,
     #[serde(rename = "sequence")]
     _sequence: IgnoredAny,
-    #[serde(rename = "issued")]
-    _issued: IgnoredAny,
+    #[serde(deserialize_with = "moment")]
+    issued: Timestamp,
     #[serde(default)]
     next_update: Option<Moment>,
     #[serde(rename = "sha256")]
@@ -129,6 +136,23 @@ struct Anchor {
     #[serde(rename = "for")]
     uses: Vec<Use>,
     services: Vec<Service>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Named {
+    #[serde(deserialize_with = "key_hash")]
+    key_sha256: KeyHash,
+    #[serde(rename = "territory")]
+    _territory: IgnoredAny,
+    #[serde(rename = "provider")]
+    _provider: IgnoredAny,
+    #[serde(rename = "service")]
+    _service: IgnoredAny,
+    #[serde(rename = "state")]
+    _state: IgnoredAny,
+    #[serde(rename = "since")]
+    _since: IgnoredAny,
 }
 
 #[derive(Deserialize)]
@@ -204,6 +228,12 @@ fn moment<'de, D: Deserializer<'de>>(from: D) -> Result<Timestamp, D::Error> {
     found.ok_or_else(|| D::Error::custom("expected a time in UTC, such as 2026-01-31T12:00:00Z"))
 }
 
+fn key_hash<'de, D: Deserializer<'de>>(from: D) -> Result<KeyHash, D::Error> {
+    let text = String::deserialize(from)?;
+    let found = KeyHash::parse(&text);
+    found.ok_or_else(|| D::Error::custom("expected the SHA-256 of a key, 64 hexadecimal digits"))
+}
+
 impl BundleDocument {
     /// Reads the document.
     ///
@@ -219,15 +249,24 @@ impl BundleDocument {
             ));
         }
         let written: Written = parse(text).map_err(text_of)?;
-        let lists = std::iter::once(&written.list_of_lists).chain(&written.lists);
-        let territories = lists.map(|list| list.territory.as_str());
-        judge_document(written.made, written.as_of, territories).map_err(text_of)?;
         let count = written.anchors.len();
         if count > MAX_ANCHORS {
             return Err(format!(
                 "it lists {count} anchors; at most {MAX_ANCHORS} are read"
             ));
         }
+        let lists = std::iter::once(&written.list_of_lists).chain(&written.lists);
+        let described = DescribedBundle {
+            made: written.made,
+            as_of: written.as_of,
+            lists: lists.map(|list| DescribedList {
+                territory: &list.territory,
+                issued: list.issued,
+                next_update: list.next_update.as_ref().map(|Moment(at)| *at),
+            }),
+            anchors: written.anchors.iter().map(|anchor| anchor.sha256.as_str()),
+        };
+        judge_document(described).map_err(text_of)?;
         let lists = std::iter::once(written.list_of_lists).chain(written.lists);
         let next = lists.filter_map(|list| {
             let Moment(at) = list.next_update?;
@@ -264,6 +303,7 @@ impl BundleDocument {
             seals,
             websites,
             services: granted,
+            named: written.named.iter().map(|named| named.key_sha256).collect(),
         })
     }
 }

@@ -95,6 +95,7 @@ pub(super) fn read(value: &Value<'_>, base: &Path) -> Option<TrustBundle> {
         as_of,
         next_update,
         services,
+        named,
         ..
     } = document;
     if as_of != made {
@@ -103,7 +104,8 @@ pub(super) fn read(value: &Value<'_>, base: &Path) -> Option<TrustBundle> {
         ));
     }
     let listed = listed(value, &path, found, &services);
-    let listed = listed.map_err(report).ok()?;
+    let mut listed = listed.map_err(report).ok()?;
+    named.into_iter().for_each(|key| listed.name(key));
     let bundle = TrustBundle {
         path,
         imported: made,

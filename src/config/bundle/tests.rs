@@ -127,7 +127,7 @@ fn a_whole_document() {
     assert_eq!(read.services["aa"], [granted]);
     assert_eq!(read.services["bb"].len(), 1);
     let least = "format: 1\nmade: 2026-07-16T08:00:00Z\nas_of: 2026-07-15T08:00:00Z\n\
-        list_of_lists: {territory: EU, operator: o, version: 6, sequence: 1, issued: x, sha256: x, signer: x, signer_sha256: x}\n";
+        list_of_lists: {territory: EU, operator: o, version: 6, sequence: 1, issued: 2026-07-15T08:00:00Z, sha256: x, signer: x, signer_sha256: x}\n";
     let read = BundleDocument::read(least).unwrap();
     assert_eq!((read.next_update, read.seals.len()), (None, 0));
 }

@@ -70,7 +70,8 @@ fn missing_keys_have_defaults() {
     assert!(
         settings.reloadable.control.token.is_none() && settings.reloadable.control.tls.is_none()
     );
-    assert!(settings.reloadable.assertion.is_none() && settings.fixed.response_signing.is_none());
+    let reloadable = &settings.reloadable;
+    assert!(reloadable.assertion.is_none() && reloadable.response_signing.is_none());
     let snapshot = &settings.reloadable.snapshot;
     assert_eq!(snapshot.policy.environment, Environment::Sandbox);
     assert_eq!(snapshot.policy.body_limit, Policy::MAX_BODY);
@@ -414,6 +415,7 @@ fn the_example_is_valid_and_shows_the_defaults() {
             upstreams,
             sca,
             assertion,
+            response_signing,
             snapshot,
             trust,
             operations,
@@ -422,7 +424,7 @@ fn the_example_is_valid_and_shows_the_defaults() {
         } = reloadable;
         let policy = &snapshot.policy;
         format!(
-            "{fixed:?} {certificates:?} {ticket_keys:?} {control:?} {upstreams:?} {sca:?} {assertion:?} {policy:?} {trust:?} {operations:?}"
+            "{fixed:?} {certificates:?} {ticket_keys:?} {control:?} {upstreams:?} {sca:?} {assertion:?} {response_signing:?} {policy:?} {trust:?} {operations:?}"
         )
     }
     let site = Site::new();

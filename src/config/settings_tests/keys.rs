@@ -76,3 +76,74 @@ fn no_key_is_shown() {
     assert!(!shown.to_lowercase().contains(&hex::encode(&secret)));
     assert!(pem.lines().all(|line| !shown.contains(line)));
 }
+
+/// What is found without a token. tests/it/systems has the others.
+#[test]
+fn a_key_in_an_hsm_is_written_whole() {
+    let site = Site::new();
+    site.write("config/pin", "1234\n");
+    site.set_mode("config/pin", 0o644);
+    let table = [
+        ("{}", "listener.key.pkcs11: missing key"),
+        (
+            "{pkcs11: {module: m.so, token: t, label: l}}",
+            "listener.key.pkcs11.pin: missing key; set pin to ${NAME}",
+        ),
+        (
+            "{pkcs11: {module: m.so, token: t, label: l, pin: '${HOME}', pin_file: pin}}",
+            "pin and pin_file exclude each other",
+        ),
+        (
+            "{pkcs11: {module: m.so, token: t, label: l, pin: '1234'}}",
+            "no secret stands in the configuration",
+        ),
+        (
+            "{pkcs11: {module: m.so, token: t, label: l, pin_file: pin}}",
+            "set it to 0600",
+        ),
+        (
+            "{pkcs11: {module: m.so, token: t, label: l, pin: '${HOME}', sessions: 65}}",
+            "a whole number from 1 to 64",
+        ),
+        (
+            "{pkcs11: {module: m.so, token: t, label: l, pin: '${HOME}', timeout: 11s}}",
+            "from 100ms to 10s",
+        ),
+        (
+            "{pkcs11: {module: m.so, token: t, label: l, pin: '${HOME}'}}",
+            "m.so cannot be loaded as a PKCS#11 module",
+        ),
+        (
+            "{pkcs11: {module: ../certs/server.pem, token: t, label: l, pin: '${HOME}', slot: 1}}",
+            "listener.key.pkcs11.slot: unknown key",
+        ),
+    ];
+    for (key, expected) in table {
+        let text = LEAST.replace("key: ../certs/server.key", &format!("key: {key}"));
+        let faults = site.read(&text).unwrap_err();
+        let found = faults.iter().any(|fault| fault.contains(expected));
+        assert!(found, "{key}: {faults:?}");
+        let shown = faults.concat();
+        assert!(!shown.contains("1234"), "{faults:?}");
+    }
+}
+
+#[test]
+fn some_keys_are_never_in_an_hsm() {
+    let site = Site::new();
+    let hsm = "{pkcs11: {module: m.so, token: t, label: l, pin: '${HOME}'}}";
+    for (section, expected) in [
+        (
+            format!("assertion: {{key: {hsm}}}"),
+            "assertion.key: a key in an HSM (pkcs11) cannot sign assertions",
+        ),
+        (
+            format!("control: {{certificate: ../certs/server.pem, key: {hsm}}}"),
+            "control.key: a key in an HSM (pkcs11) is not used here; name a file",
+        ),
+    ] {
+        let faults = site.read(&format!("{LEAST}{section}\n")).unwrap_err();
+        assert_eq!(faults.len(), 1, "{faults:?}");
+        assert!(faults[0].contains(expected), "{faults:?}");
+    }
+}

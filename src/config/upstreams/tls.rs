@@ -3,10 +3,11 @@
 //! Invariant: a certificate of an endpoint is always verified, against the listed CAs only and a name. Deliberately not here: the
 //! handshake.
 
-use super::super::identity::{identity, warn_of_all};
+use super::super::identity::{Identity, identity, warn_of_all};
 use super::super::pem;
 use super::super::section::Section;
 use crate::expiring::Expiring;
+use crate::hsm::Purpose;
 use openssl::x509::X509;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
@@ -75,10 +76,13 @@ impl UpstreamTls {
             .ok()
         });
         let has_identity = section.has("certificate") || section.has("key");
-        let own = has_identity.then(|| identity(&mut section, base, Expiring::Upstream));
+        let own = has_identity.then(|| {
+            let purpose = Some(Purpose::Upstream);
+            identity(&mut section, base, Expiring::Upstream, purpose)
+        });
         let built = match (&ca, &own) {
             (Some(ca), None) => Some(client(ca, None)),
-            (Some(ca), Some(Some(own))) => Some(client(ca, Some(own))),
+            (Some(ca), Some(Some(own))) => Some(client(ca, Some(&own.certified))),
             _ => None,
         };
         let client = built.and_then(|built| {
@@ -89,7 +93,7 @@ impl UpstreamTls {
         });
         section.finish();
         let (ca, own) = (ca?, own.flatten());
-        let fingerprint = fingerprint(&ca, name.as_ref(), own.as_deref());
+        let fingerprint = fingerprint(&ca, name.as_ref(), own.as_ref());
         Some(Self {
             client: client?,
             name,
@@ -120,8 +124,8 @@ fn client(ca: &[X509], own: Option<&Arc<CertifiedKey>>) -> Result<ClientConfig, 
     Ok(client)
 }
 
-/// The hash of everything that a connection depends on. The key is that of the certificate.
-fn fingerprint(ca: &[X509], name: Option<&ServerName<'_>>, own: Option<&CertifiedKey>) -> [u8; 32] {
+/// The hash of everything that a connection depends on. A key in a file is that of the certificate.
+fn fingerprint(ca: &[X509], name: Option<&ServerName<'_>>, own: Option<&Identity>) -> [u8; 32] {
     let mut hash = Sha256::new();
     let mut add = |bytes: &[u8]| {
         hash.update(bytes.len().to_be_bytes());
@@ -132,8 +136,11 @@ fn fingerprint(ca: &[X509], name: Option<&ServerName<'_>>, own: Option<&Certifie
     }
     add(b"");
     add(name.map(ServerName::to_str).unwrap_or_default().as_bytes());
-    for certificate in own.iter().flat_map(|own| &own.cert) {
-        add(certificate);
+    if let Some(own) = own {
+        add(&own.hsm.map_or(0, |key| key.id).to_be_bytes());
+        for certificate in &own.certified.cert {
+            add(certificate);
+        }
     }
     hash.finalize().into()
 }

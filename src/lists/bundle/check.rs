@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 /// Why a bundle may not follow another.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Regression {
-    /// A list has a lower sequence number, or the same one with an earlier time of issue.
+    /// A list has a lower sequence number, or an earlier time of issue.
     #[error(
         "{territory}: sequence {sequence}, issued {issued}, is older than that of the last bundle (sequence {last_sequence}, \
          issued {last_issued}); fetch it again"
@@ -76,7 +76,7 @@ fn digests(bundle: &BundleDocument, of: Use) -> BTreeSet<&str> {
 }
 
 fn older(before: &ListEntry, list: &ListEntry) -> Option<Regression> {
-    if (list.sequence, list.issued) < (before.sequence, before.issued) {
+    if list.sequence < before.sequence || list.issued < before.issued {
         return Some(Regression::Older {
             territory: list.territory.clone(),
             sequence: list.sequence,

@@ -3,14 +3,15 @@
 //! The file is for people, and for the next import, which compares. Unknown keys are refused.
 
 use crate::{
-    anchors::{Anchor, Anchors, LeftOut, Provenance, Uses},
+    anchors::{Anchor, Anchors, LeftOut, Named, Provenance, Uses},
     import::{Imported, National, Source},
     list::Qualification,
 };
+use openssl::x509::X509;
 use portvakt_base::{clock::Timestamp, hex};
 use portvakt_trust::{
-    GrantedType,
-    bundle::{DocumentFault, FORMAT, judge_document},
+    GrantedType, KeyHash,
+    bundle::{DescribedBundle, DescribedList, DocumentFault, FORMAT, judge_document},
 };
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +41,9 @@ pub struct BundleDocument {
     /// The anchors.
     #[serde(default)]
     pub anchors: Vec<AnchorEntry>,
+    /// CAs that lists name and that are no anchors: they vouch for nothing, and no anchor above them does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub named: Vec<NamedEntry>,
     /// Granted services that have no anchor, or not all of theirs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOutEntry>,
@@ -151,6 +155,25 @@ pub struct ServiceEntry {
     pub qualifications: Vec<Qualification>,
 }
 
+/// A CA that is no anchor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NamedEntry {
+    /// The SHA-256 of its public key (SubjectPublicKeyInfo): a service is that of a key, whichever certificate has it.
+    pub key_sha256: String,
+    /// The country of the list.
+    pub territory: String,
+    /// The provider.
+    pub provider: String,
+    /// The service.
+    pub service: String,
+    /// The state, such as `withdrawn`; `granted` for a service that is not for seals or web sites.
+    pub state: String,
+    /// Since when it is in this state.
+    #[serde(with = "moment")]
+    pub since: Timestamp,
+}
+
 /// A service without an anchor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -178,6 +201,7 @@ impl BundleDocument {
             lists: lists.map(ListEntry::of_national).collect(),
             missing: imported.missing.keys().cloned().collect(),
             anchors: anchors(&imported.anchors),
+            named: named(&imported.anchors),
             left_out: imported.anchors.left_out().iter().map(left_out).collect(),
         }
     }
@@ -188,8 +212,16 @@ impl BundleDocument {
     /// It contradicts itself.
     pub fn judge(&self) -> Result<(), DocumentFault> {
         let lists = std::iter::once(&self.list_of_lists).chain(&self.lists);
-        let territories = lists.map(|list| list.territory.as_str());
-        judge_document(self.made, self.as_of, territories)
+        judge_document(DescribedBundle {
+            made: self.made,
+            as_of: self.as_of,
+            lists: lists.map(|list| DescribedList {
+                territory: &list.territory,
+                issued: list.issued,
+                next_update: list.next_update,
+            }),
+            anchors: self.anchors.iter().map(|anchor| anchor.sha256.as_str()),
+        })
     }
 
     /// How many anchors serve for a use.
@@ -278,6 +310,27 @@ fn service(of: &Provenance) -> ServiceEntry {
         uses: uses(of.uses),
         qualifications: of.qualifications.clone(),
     }
+}
+
+/// Those whose keys can be read, by country, then by key, each key once. One whose key cannot be read issues nothing that passes.
+fn named(anchors: &Anchors) -> Vec<NamedEntry> {
+    let mut entries: Vec<_> = anchors.named().filter_map(named_entry).collect();
+    let place = |it: &NamedEntry| (it.territory.clone(), it.key_sha256.clone());
+    entries.sort_by_key(place);
+    entries.dedup_by_key(|entry| place(entry));
+    entries
+}
+
+fn named_entry(of: &Named) -> Option<NamedEntry> {
+    let certificate = X509::from_der(of.certificate.der()).ok()?;
+    Some(NamedEntry {
+        key_sha256: KeyHash::of(&certificate).ok()?.to_string(),
+        territory: of.territory.clone(),
+        provider: of.provider.clone(),
+        service: of.service.clone(),
+        state: of.state.clone(),
+        since: of.since,
+    })
 }
 
 fn left_out(of: &LeftOut) -> LeftOutEntry {

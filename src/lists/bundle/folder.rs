@@ -4,12 +4,8 @@
 //! write leaves the old one in use. Only the owner of the folder can write in it; everyone can read, since a certificate is no secret.
 
 use super::document::{BundleDocument, Use, file_name};
-use crate::{anchors::Anchors, fault::Refusal};
-use portvakt_base::{
-    private_file,
-    terminal::tame,
-    way::{GROUP_AND_OTHERS_WRITE, OpenFolder, OwnUsers, Way},
-};
+use crate::{anchors::Anchors, fault::Refusal, own_way::judge_way};
+use portvakt_base::{private_file, terminal::tame};
 use portvakt_trust::bundle::{
     DOCUMENT, DocumentFault, FORMAT, MAX_DOCUMENT_BYTES, MAX_EVENTS, MAX_NESTING, MAX_NODES,
 };
@@ -47,7 +43,7 @@ impl BundleFolder {
     pub fn open(path: &Path) -> Result<Self, Refusal> {
         let refuse = |error| refuse(path, error);
         make_missing(path).map_err(refuse)?;
-        judge(path)?;
+        judge_way(path, "write anchors")?;
         let lock = OpenOptions::new()
             .create(true)
             .truncate(false)
@@ -270,31 +266,6 @@ fn fault_of(error: &Error) -> DocumentFault {
             }
         }
         other => DocumentFault::NoDocument(other.to_string()),
-    }
-}
-
-/// Judges who may write in the folder, and in each on the way to it, links followed: the gateway refuses a bundle that others can change.
-fn judge(path: &Path) -> Result<(), Refusal> {
-    let way = Way::follow(path).map_err(|fault| refuse(&fault.path, fault.error))?;
-    let found = fs::metadata(&way.end).map_err(|error| refuse(path, error))?;
-    let mode = found.permissions().mode() & 0o7777;
-    let own = (mode & GROUP_AND_OTHERS_WRITE != 0).then(|| OpenFolder::Writable {
-        folder: way.end.clone(),
-        mode,
-    });
-    let open = way.open_folder(GROUP_AND_OTHERS_WRITE, &OwnUsers::default());
-    match open.or(own) {
-        None => Ok(()),
-        Some(OpenFolder::Writable { folder, mode }) => {
-            let folder = folder.display();
-            Err(Refusal::new(format_args!(
-                "{folder}: its mode {mode:04o} lets others than its owner write anchors; chmod go-w {folder}"
-            )))
-        }
-        Some(OpenFolder::Foreign { folder, owner }) => Err(Refusal::new(format_args!(
-            "{}: everybody makes entries in this folder, and that of the bundles belongs to another user (uid {owner}); write them elsewhere",
-            folder.display()
-        ))),
     }
 }
 

@@ -21,7 +21,7 @@ pub use document::{
 };
 pub use folder::{BundleFolder, CURRENT, dated, read};
 pub use portvakt_trust::bundle::DOCUMENT;
-pub use trust::{BundleTrust, GatewayConfig, Standing};
+pub use trust::{BundleTrust, Deciding, GatewayConfig, Standing};
 
 #[cfg(test)]
 mod tests;

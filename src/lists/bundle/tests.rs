@@ -111,6 +111,38 @@ fn a_bundle_is_what_it_says() {
     assert!(!yaml.contains("\nInjected"), "{yaml}");
 }
 
+/// What a gateway would refuse is not shown as if it could be in use.
+//= CRT-8 accepted
+//= CRT-8 refused
+#[test]
+fn a_bundle_that_a_gateway_refuses_is_shown_as_refused() {
+    let out = tempfile::tempdir().unwrap();
+    write(out.path(), &Lists::new(3).import(3, 7), NOW);
+    let shown = || Shown::open(out.path()).unwrap().lines(NOW).join("\n");
+    let refused = "\nthe gateway refuses this bundle: ";
+    assert!(!shown().contains(refused), "{}", shown());
+    let folder = fs::canonicalize(out.path().join(CURRENT)).unwrap();
+    for (name, mode, usual) in [
+        ("bundle.yaml", 0o664, 0o644),
+        ("seals", 0o777, 0o755),
+        (".", 0o775, 0o755),
+    ] {
+        let path = folder.join(name);
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        let expected =
+            format!("its mode 0{mode:o} lets others than its owner change whom the gateway trusts");
+        assert!(
+            shown().contains(refused) && shown().contains(&expected),
+            "{}",
+            shown()
+        );
+        fs::set_permissions(&path, fs::Permissions::from_mode(usual)).unwrap();
+    }
+    let anchor = fs::read_dir(folder.join("seals")).unwrap().next().unwrap();
+    fs::remove_file(anchor.unwrap().path()).unwrap();
+    assert!(shown().contains(refused), "{}", shown());
+}
+
 #[test]
 fn the_next_bundle_and_the_way_back() {
     let lists = Lists::new(3);
@@ -170,10 +202,15 @@ fn a_list_never_goes_back() {
         };
         assert_eq!(territory, "ES");
     }
-    // The same number, issued before.
-    let mut before = old.clone();
-    before.lists[0].issued = Timestamp::from_unix(old.lists[0].issued.unix() - 1);
-    assert_eq!(check(&old, &before, true).len(), 1);
+    // Issued before, under the same number or a higher one; and the list of lists.
+    for of in [&old, &new] {
+        let mut before = of.clone();
+        before.lists[0].issued = Timestamp::from_unix(old.lists[0].issued.unix() - 1);
+        assert_eq!(check(&old, &before, true).len(), 1);
+        let mut before = of.clone();
+        before.list_of_lists.issued = Timestamp::from_unix(old.list_of_lists.issued.unix() - 1);
+        assert_eq!(check(&old, &before, true).len(), 1);
+    }
 }
 
 //= CRT-13 refused

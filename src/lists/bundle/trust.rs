@@ -5,14 +5,13 @@
 
 use super::document::{AnchorEntry, BundleDocument, ServiceEntry, Use};
 use crate::{certificate::Certificate, fault::Refusal};
-use openssl::{
-    error::ErrorStack,
-    x509::{X509, X509Ref},
-};
+use openssl::{error::ErrorStack, x509::X509};
 use portvakt_base::{clock::Timestamp, hex, private_file};
 use portvakt_trust::{
-    Anchors, CertificateFault, CertificatePolicy, CertificateTypes, GrantedType, Grants,
-    ListedAnchors, ListedService, ListingFault, bundle::MAX_ANCHOR_BYTES, judge_content,
+    Anchors, CertificatePolicy, CertificateTypes, GrantedType, Grants, KeyHash, ListedAnchors,
+    ListedService, ListingFault,
+    bundle::{DOCUMENT, MAX_ANCHOR_BYTES},
+    judge_content,
 };
 use sha2::{Digest as _, Sha256};
 use std::{
@@ -38,7 +37,7 @@ pub struct BundleTrust {
     /// What the lists say of the anchors, by which the deciding one of a chain is found.
     grants: Grants,
     /// The SHA-256 of the bundle's certificates (hexadecimal digits), by their public keys.
-    named: HashMap<Vec<u8>, Vec<String>>,
+    certificates: HashMap<KeyHash, Vec<String>>,
 }
 
 /// What a bundle says of a certificate.
@@ -51,9 +50,9 @@ pub enum Standing {
     /// It chains to an anchor, but the services of the nearest certificate that a list names do not vouch for it.
     Unqualified {
         /// The reason.
-        why: &'static str,
-        /// The SHA-256 of that certificate (hexadecimal digits), if the bundle has it.
-        by: Option<String>,
+        why: String,
+        /// That certificate.
+        by: Option<Deciding>,
     },
     /// The gateway refuses it for this reason, whatever the bundle has.
     Refused(String),
@@ -61,6 +60,15 @@ pub enum Standing {
     NotJudged(String),
     /// It chains to no anchor.
     Untrusted,
+}
+
+/// The nearest certificate of a chain that a list names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Deciding {
+    /// An anchor of the bundle, by its SHA-256 (hexadecimal digits).
+    Anchor(String),
+    /// A CA that the bundle names without an anchor, by the SHA-256 of its key.
+    Named(KeyHash),
 }
 
 impl BundleTrust {
@@ -79,7 +87,7 @@ impl BundleTrust {
         });
         let intermediates = intermediates.collect::<Result<Vec<_>, _>>()?;
         let mut listed = ListedAnchors::default();
-        let mut named = HashMap::<_, Vec<_>>::new();
+        let mut certificates = HashMap::<_, Vec<_>>::new();
         for (of, granted) in [
             (Use::Seals, GrantedType::Eseal),
             (Use::Websites, GrantedType::Web),
@@ -91,15 +99,21 @@ impl BundleTrust {
                 .filter(|entry| entry.uses.contains(&of))
             {
                 let found = read_anchor(&folder, entry)?;
-                let key = of_openssl(&found).and_then(|anchor| key_of(&anchor));
+                let key = of_openssl(&found).and_then(|anchor| KeyHash::of(&anchor));
                 let key = key.map_err(|error| unreadable(&entry.file, &error))?;
-                named.entry(key).or_default().push(entry.sha256.clone());
+                certificates
+                    .entry(key)
+                    .or_default()
+                    .push(entry.sha256.clone());
                 let services = entry.services.iter().map(listed_service);
                 of_openssl(&found)
                     .map_err(ListingFault::from)
                     .and_then(|anchor| listed.add(anchor, granted, services))
                     .map_err(|fault| not_listed(&entry.file, &fault))?;
             }
+        }
+        for entry in &bundle.named {
+            listed.name(key_named(&entry.key_sha256)?);
         }
         let types = config.types;
         let anchors = Anchors::of_lists(&listed, types, Vec::new(), intermediates);
@@ -108,7 +122,7 @@ impl BundleTrust {
             anchors,
             types,
             grants: listed.grants().clone(),
-            named,
+            certificates,
         })
     }
 
@@ -132,8 +146,9 @@ impl BundleTrust {
         };
         match path.fault {
             None => {}
-            Some(CertificateFault::Unqualified(why)) => {
+            Some(fault) if fault.is_by_lists() => {
                 let by = self.deciding(&path.members);
+                let why = fault.to_string();
                 return Standing::Unqualified { why, by };
             }
             Some(_) => return Standing::Untrusted,
@@ -142,17 +157,23 @@ impl BundleTrust {
         if !validity.is_ok_and(|all| all.into_iter().all(|member| member.contains(now))) {
             return Standing::NotValid;
         }
-        Standing::Trusted(self.deciding(&path.members).unwrap_or_default())
+        match self.deciding(&path.members) {
+            Some(Deciding::Anchor(sha256)) => Standing::Trusted(sha256),
+            Some(Deciding::Named(_)) | None => Standing::Trusted(String::new()),
+        }
     }
 
-    /// The SHA-256 of the bundle's certificate that decides on a chain: the nearest member that a list names by its key. Where the bundle has
-    /// several certificates of this key, it is the member itself, or else one of them.
-    fn deciding(&self, members: &[X509]) -> Option<String> {
+    /// The certificate that decides on a chain: the nearest member that a list names by its key. Where the bundle has several certificates of
+    /// this key, it is the member itself, or else one of them.
+    fn deciding(&self, members: &[X509]) -> Option<Deciding> {
         let nearest = self.grants.nearest(members).ok()??;
-        let named = self.named.get(&key_of(nearest).ok()?)?;
+        let key = KeyHash::of(nearest).ok()?;
+        let Some(all) = self.certificates.get(&key) else {
+            return Some(Deciding::Named(key));
+        };
         let own = hex::encode(&Sha256::digest(nearest.to_der().ok()?));
-        let own = named.iter().find(|name| **name == own);
-        own.or_else(|| named.first()).cloned()
+        let own = all.iter().find(|name| **name == own);
+        own.or_else(|| all.first()).cloned().map(Deciding::Anchor)
     }
 }
 
@@ -181,9 +202,13 @@ fn read_anchor(folder: &Path, anchor: &AnchorEntry) -> Result<Certificate, Refus
     }
 }
 
-/// The public key of a certificate (SubjectPublicKeyInfo, DER).
-fn key_of(certificate: &X509Ref) -> Result<Vec<u8>, ErrorStack> {
-    certificate.public_key()?.public_key_to_der()
+/// The key of a CA that the bundle names.
+fn key_named(text: &str) -> Result<KeyHash, Refusal> {
+    KeyHash::parse(text).ok_or_else(|| {
+        Refusal::new(format_args!(
+            "{DOCUMENT}: named: key_sha256 {text:?} is not the SHA-256 of a key, 64 hexadecimal digits; import again"
+        ))
+    })
 }
 
 fn of_openssl(certificate: &Certificate) -> Result<X509, ErrorStack> {

@@ -4,6 +4,7 @@ use super::fault::Fault;
 use crate::{
     certificate::Certificate,
     fault::Refusal,
+    own_way::judge_way,
     tree::{Document, MAX_BYTES},
 };
 use portvakt_base::private_file;
@@ -87,6 +88,24 @@ pub fn lists_in(folder: &Path) -> Result<Vec<PathBuf>, Fault> {
         }
     }
     Ok(lists)
+}
+
+/// The certificates of those who may sign the list of lists: whoever writes one of these files decides whom every gateway trusts.
+///
+/// # Errors
+/// Those of [`certificates`], or others than its owner may write a file, its folder or one on the way to it.
+pub fn pins(paths: &[PathBuf]) -> Result<Vec<Certificate>, Fault> {
+    for path in paths {
+        let mut all = vec![path.clone()];
+        if path.is_dir() {
+            all.extend(files_in(path)?);
+        }
+        for one in all.iter().filter(|one| one.exists()) {
+            let judged = judge_way(one, "say who signs the list of lists");
+            judged.map_err(Fault::Whole)?;
+        }
+    }
+    certificates(paths)
 }
 
 /// Certificates, each once: files in PEM or DER, and folders of them.

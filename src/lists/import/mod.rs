@@ -15,7 +15,7 @@ mod pivots;
 mod request;
 
 pub use fault::Fault;
-pub use file::{ListFile, certificates, lists_in};
+pub use file::{ListFile, certificates, lists_in, pins};
 pub(crate) use pivots::file_of;
 pub use request::Request;
 

@@ -9,7 +9,7 @@
 
 use std::{
     collections::BTreeSet,
-    fs,
+    fs::{self, Permissions},
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::{Command, Output},
@@ -279,6 +279,49 @@ fn a_list_of_lists_that_goes_back() {
     assert_eq!(status, 1);
     let expected = "EU: sequence 248, issued 2019-09-04T08:00:00Z, is older than that of the last bundle (sequence 388";
     assert!(errors.contains(expected), "{errors}");
+}
+
+/// Whoever writes a pin decides whom every gateway trusts.
+//= CRT-13 accepted
+//= CRT-13 refused
+#[test]
+fn pins_that_others_may_write_are_not_believed() {
+    let Some(root) = real_lists() else { return };
+    let place = Place::new(root);
+    let import = || place.import("v6/eu-lotl-seq388.xml", &["--at", "2026-07-16"]);
+    let pins = PathBuf::from(place.path("pins"));
+    let pin = fs::read_dir(&pins).unwrap().next().unwrap().unwrap().path();
+    let elsewhere = PathBuf::from(place.path("elsewhere"));
+    for (at, mode, usual) in [
+        (&pin, 0o664, 0o644),
+        (&pin, 0o646, 0o644),
+        (&pins, 0o777, 0o755),
+    ] {
+        fs::set_permissions(at, Permissions::from_mode(mode)).unwrap();
+        let (_, errors, status) = import();
+        assert_eq!(status, 1, "{errors}");
+        let expected = format!(
+            "its mode 0{mode:o} lets others than its owner say who signs the list of lists; chmod go-w "
+        );
+        assert!(errors.contains(&expected), "{errors}");
+        assert_eq!(place.current(), None);
+        fs::set_permissions(at, Permissions::from_mode(usual)).unwrap();
+    }
+    // A link leads to the file, in a folder that others may write.
+    fs::create_dir(&elsewhere).unwrap();
+    fs::rename(&pin, elsewhere.join("pin.pem")).unwrap();
+    std::os::unix::fs::symlink(elsewhere.join("pin.pem"), &pin).unwrap();
+    fs::set_permissions(&elsewhere, Permissions::from_mode(0o775)).unwrap();
+    let (_, errors, status) = import();
+    assert_eq!(status, 1, "{errors}");
+    assert!(
+        errors.contains("elsewhere: its mode 0775 lets others"),
+        "{errors}"
+    );
+    fs::set_permissions(&elsewhere, Permissions::from_mode(0o755)).unwrap();
+    let (_, errors, status) = import();
+    assert_eq!(status, 0, "{errors}");
+    assert!(place.current().is_some());
 }
 
 #[test]

@@ -49,6 +49,20 @@ const TEXTS_BY_HAND: [&str; 7] = [
     "purposeCode",
 ];
 
+/// The further members of a transaction that is made by hand.
+const BY_HAND: [&str; 7] = [
+    "amount",
+    "currency",
+    "originalAmount",
+    "bookingDate",
+    "valueDate",
+    "creditorAccount",
+    "debtorAccount",
+];
+
+/// The longest name of a member that a refusal repeats.
+const MOST_NAME: usize = 40;
+
 /// The largest distance of a value date from its booking date, in days: a month, for interest that is booked afterwards.
 const VALUE_DAYS: i64 = 31;
 
@@ -144,8 +158,17 @@ pub(super) fn is_bic(code: &str) -> bool {
     matches!(code.len(), 8 | 11) && code.bytes().enumerate().all(fits)
 }
 
+/// The name of a member as a refusal repeats it: a foreign one may be a value.
+pub(super) fn named(name: &str) -> &str {
+    let is_word = name.bytes().all(|byte| byte.is_ascii_alphabetic());
+    match is_word && (1..=MOST_NAME).contains(&name.len()) {
+        true => name,
+        false => "a member",
+    }
+}
+
 /// A transaction that is made by hand, from the body that asks for it. Null and an empty text are unknown values, as the list of sandbox
-/// transactions writes them. Members of other names are left out. Without a booking date it is booked today; without a value date its
+/// transactions writes them. A member of another name is refused. Without a booking date it is booked today; without a value date its
 /// booking date is that too (SBX-17).
 ///
 /// # Errors
@@ -173,6 +196,13 @@ pub(super) fn by_hand(body: &Map<String, Value>, today: Date) -> Result<ByHand, 
         }
     }
     details.extend(proprietary(body, &mut faults));
+    for name in body.keys() {
+        let is_member = TEXTS_BY_HAND.contains(&name.as_str()) || BY_HAND.contains(&name.as_str());
+        if !is_member && !name.starts_with(PROPRIETARY) {
+            let name = named(name);
+            faults.push(format!("{name}: a transaction by hand has no such member."));
+        }
+    }
     match faults.is_empty() {
         true => Ok(ByHand {
             booked,
@@ -253,6 +283,11 @@ fn account(name: &str, value: &Value, faults: &mut Vec<String>) -> Option<Map<St
         return None;
     };
     let mut account = Map::new();
+    let is_member = |name: &String| ["iban", "bban", "currency"].contains(&name.as_str());
+    if let Some(other) = members.keys().find(|name| !is_member(name)) {
+        let other = named(other);
+        faults.push(format!("{name}.{other}: an account has no such member."));
+    }
     for kind in ["iban", "bban", "currency"] {
         let Some(value) = known(members, kind) else {
             continue;
@@ -346,9 +381,9 @@ mod tests {
     #[test]
     fn unknown_values_are_left_out() {
         let body = json!({
-            "amount": 1, "creditorName": "", "debtorName": null, "purposeCode": "SALA", "endToEndId": "E-1",
+            "amount": 1, "creditorName": "", "debtorName": null, "purposeCode": "SALA",
             "creditorAccount": {"iban": "", "bban": ""},
-            "debtorAccount": {"iban": "NO9386011117947", "bban": "", "currency": null, "holder": "A"},
+            "debtorAccount": {"iban": "NO9386011117947", "bban": "", "currency": null},
             "bookingDate": "", "valueDate": null, "additionalInformationProprietary1": "",
         });
         let today = jiff::civil::date(2026, 3, 2);

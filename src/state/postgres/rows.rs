@@ -15,6 +15,7 @@ use super::{
 use crate::{
     Consent, Context, ContextOrigin, CustomerPseudonym, Psu, PsuHash, Session,
     hash::HashKind,
+    moves::WrittenAs,
     rows::{BoundPsu, ListRow, Loaded, RowKey, Rows, TokenRow},
     rules::Calls,
     stored::{accounts, accounts_bytes, corporate, corporate_bytes, seconds, timestamp},
@@ -35,6 +36,7 @@ pub(super) struct BatchKeys {
     psus: Vec<Uuid>,
     blocks: Vec<Uuid>,
     moves: Vec<Uuid>,
+    all_moves: bool,
 }
 
 impl BatchKeys {
@@ -49,6 +51,7 @@ impl BatchKeys {
                 RowKey::Psu(key) => sorted.psus.push(id(key)),
                 RowKey::Block(key) => sorted.blocks.push(id(key)),
                 RowKey::Move(key) => sorted.moves.push(id(key)),
+                RowKey::AllMoves => sorted.all_moves = true,
             }
         }
         for keys in [
@@ -70,7 +73,7 @@ impl BatchKeys {
 /// Begins a transaction and locks and loads its rows, in one round trip.
 pub(super) async fn load(link: &Link, keys: &BatchKeys) -> Result<Rows, RowFault> {
     let statements = &link.statements;
-    let (_, quotas, lists, requests, tokens, psus, contexts, blocked, moved) = tokio::try_join!(
+    let (_, quotas, lists, requests, tokens, psus, contexts, blocked, moved, all) = tokio::try_join!(
         biased;
         link.client.batch_execute("BEGIN"),
         select(link, &statements.load_quotas, &keys.quotas),
@@ -81,6 +84,7 @@ pub(super) async fn load(link: &Link, keys: &BatchKeys) -> Result<Rows, RowFault
         select(link, &statements.load_contexts, &keys.psus),
         select(link, &statements.load_blocks, &keys.blocks),
         select(link, &statements.load_moves, &keys.moves),
+        all_moves(link, keys.all_moves),
     )?;
     let mut rows = Rows::default();
     fill(&mut rows.quotas, &keys.quotas, &quotas, calls)?;
@@ -99,6 +103,11 @@ pub(super) async fn load(link: &Link, keys: &BatchKeys) -> Result<Rows, RowFault
     })?;
     fill(&mut rows.blocks, &keys.blocks, &blocked, blocks::read)?;
     fill(&mut rows.moves, &keys.moves, &moved, moves::read)?;
+    // Read behind the lock, so these are newer than those above.
+    for (key, moved) in moves::all(&all)? {
+        rows.moves.load(key, Some(moved));
+    }
+    rows.has_all_moves = keys.all_moves;
     Ok(rows)
 }
 
@@ -107,6 +116,19 @@ async fn select(link: &Link, statement: &Statement, keys: &[Uuid]) -> Result<Vec
         return Ok(Vec::new());
     }
     link.client.query(statement, &[&keys]).await
+}
+
+/// Every move, if they are sought, while no other transaction can add or remove one.
+async fn all_moves(link: &Link, are_sought: bool) -> Result<Vec<Row>, Error> {
+    if !are_sought {
+        return Ok(Vec::new());
+    }
+    let (_, all) = tokio::try_join!(
+        biased;
+        link.client.execute(&link.statements.lock_moves, &[]),
+        link.client.query(&link.statements.moves, &[]),
+    )?;
+    Ok(all)
 }
 
 /// Adds the rows that were found, and the absence of the others.
@@ -175,7 +197,7 @@ fn bound(row: &Row, contexts: Vec<Context>) -> Result<BoundPsu, RowFault> {
     let pseudonym: Option<&[u8]> = row.try_get(7)?;
     let pseudonym = pseudonym.and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
     Ok(BoundPsu {
-        tpp: TppId::parse(tpp).ok_or(RowFault::Tpp)?,
+        written: WrittenAs::new(TppId::parse(tpp).ok_or(RowFault::Tpp)?),
         psu: Arc::new(Psu {
             learned: row.try_get(2)?,
             last_sca: time(row, 3)?,
@@ -284,7 +306,9 @@ fn write_psus<'s>(s: &'s Statements, rows: &Rows, commands: &mut Vec<Command<'s>
         |rows| {
             vec![
                 keys(rows),
-                column(rows, |bound: &BoundPsu| bound.tpp.as_str().to_owned()),
+                column(rows, |bound: &BoundPsu| {
+                    bound.written.as_stored().as_str().to_owned()
+                }),
                 column(rows, |bound: &BoundPsu| bound.psu.learned),
                 column(rows, |bound: &BoundPsu| bound.psu.last_sca.map(seconds)),
                 column(rows, |bound: &BoundPsu| {

@@ -78,6 +78,8 @@ statements! {
 
     load_blocks = "SELECT key, tpp, scope, psu, reason, since, until FROM block WHERE key = ANY($1) ORDER BY key FOR UPDATE";
     load_moves = "SELECT key, tpp, now, since FROM moved WHERE key = ANY($1) ORDER BY key FOR UPDATE";
+    /// Before all moves are read for a change of them: another transaction that would change one waits.
+    lock_moves = "LOCK TABLE moved IN SHARE ROW EXCLUSIVE MODE";
     /// Every TPP that has another identity now.
     moves = "SELECT key, tpp, now, since FROM moved";
     /// Every block of a TPP.

@@ -7,10 +7,10 @@ use super::{
 };
 use crate::{
     Accounts, Bind, Bound, Changes, Consent, ConsentAccounts, ConsentChange, Context,
-    ContextOrigin, CorporateHash, Ended, Erased, Keys, Known, Learned, Psu, PsuHash, PsuRef,
+    ContextOrigin, CorporateHash, Ended, Keys, Known, Learned, Psu, PsuHash, PsuRef,
     Unavailable, Withdraw, Withdrawn,
     change::Change,
-    moves::Moves,
+    moves::{Moves, WrittenAs},
     psu::NamedCustomer,
     rows::{BoundPsu, RowKey, Rows},
 };
@@ -331,20 +331,21 @@ impl Erasure {
 }
 
 impl Change for Erasure {
-    type Outcome = Option<Erased>;
+    /// The identity under which the PSU was bound, and what ended.
+    type Outcome = Option<(WrittenAs, Ended)>;
 
     fn keys(&self, keys: &mut Vec<RowKey>) {
         keys.extend([RowKey::Psu(self.psu), self.mark.key()]);
     }
 
-    fn decide(&self, rows: &mut Rows) -> Option<Erased> {
+    fn decide(&self, rows: &mut Rows) -> Option<(WrittenAs, Ended)> {
         self.mark.put(rows);
-        let erased = rows.psus.get(self.psu).map(|bound| Erased {
-            tpp: bound.tpp.clone(),
-            ended: Ended {
+        let erased = rows.psus.get(self.psu).map(|bound| {
+            let ended = Ended {
                 sessions: usize::from(bound.psu.session.is_some()),
                 consents: consents(&bound.psu, |_| true),
-            },
+            };
+            (bound.written.clone(), ended)
         });
         rows.psus.remove(self.psu);
         erased

@@ -30,8 +30,7 @@ impl ClaimRequest {
     fn quota_keys(&self, keys: &mut Vec<RowKey>) {
         if let Some(quota) = self.quota {
             keys.push(RowKey::Quota(quota.key));
-            let beside = quota.beside.into_iter().flatten();
-            keys.extend(beside.map(RowKey::Quota));
+            keys.extend(quota.beside.quotas().map(RowKey::Quota));
             keys.extend(quota.page.map(|page| RowKey::List(page.list)));
         }
     }
@@ -71,7 +70,7 @@ impl Change for ClaimRequest {
                 Ok((call, left)) => (Some(call), Some(left)),
                 Err(next) => {
                     // Calls of the other row may be given back, and nobody would say that the quota is no longer used up.
-                    if quota.beside.iter().all(Option::is_none) {
+                    if quota.beside.is_empty() {
                         rows.used_up.push(UsedUp::Until(quota.key, next));
                     }
                     return Decision::NextAt(next);
@@ -129,7 +128,7 @@ fn take(
 
 /// The calls that count beside those of a quota's own key.
 fn beside(rows: &Rows, quota: QuotaClaim) -> Option<Calls> {
-    let beside = quota.beside.into_iter().flatten();
+    let beside = quota.beside.quotas();
     beside.map(|key| calls(rows, key)).reduce(Calls::with)
 }
 

@@ -2,13 +2,14 @@
 
 use super::removal::Mark;
 use crate::{
-    AccessChange, AccessesOf, AccountHash, Accounts, CorporateHash, CustomerHash, Ended, Keys,
-    PsuHash, Unavailable,
+    AccessesOf, AccountHash, Accounts, CorporateHash, CustomerHash, Ended, Keys, PsuHash,
+    Unavailable,
     change::Change,
+    moves::WrittenAs,
     rows::{BoundPsu, RowKey, Rows},
 };
 use portvakt_base::clock::Timestamp;
-use portvakt_interface::{ForbiddenTpp, TppId};
+use portvakt_interface::ForbiddenTpp;
 
 /// Consents of a customer that end, or are left for fewer accounts.
 pub(crate) struct NarrowedAccess {
@@ -20,6 +21,15 @@ pub(crate) struct NarrowedAccess {
     agreement: Option<CorporateHash>,
     /// The accounts that remain.
     remaining: Option<Vec<AccountHash>>,
+}
+
+/// What a withdrawal changed of a PSU.
+pub(crate) struct Narrowed {
+    pub(crate) written: WrittenAs,
+    pub(crate) psu: PsuHash,
+    pub(crate) ended: Ended,
+    /// The number of consents that are left for fewer accounts.
+    pub(crate) narrowed: usize,
 }
 
 impl NarrowedAccess {
@@ -45,7 +55,7 @@ impl NarrowedAccess {
     /// Whether it concerns a PSU.
     fn concerns(&self, bound: &BoundPsu) -> bool {
         let mut tpps = self.tpps.iter().flatten();
-        let is_named = self.tpps.is_none() || tpps.any(|tpp| tpp.names(&bound.tpp));
+        let is_named = self.tpps.is_none() || tpps.any(|tpp| tpp.names(bound.written.as_stored()));
         bound.psu.customer == Some(self.customer) && is_named
     }
 
@@ -60,9 +70,9 @@ impl NarrowedAccess {
     }
 
     /// The PSU after the withdrawal, and what changed.
-    fn narrow(&self, psu: PsuHash, bound: &BoundPsu) -> (BoundPsu, AccessChange) {
-        let mut change = AccessChange {
-            tpp: bound.tpp.clone(),
+    fn narrow(&self, psu: PsuHash, bound: &BoundPsu) -> (BoundPsu, Narrowed) {
+        let mut change = Narrowed {
+            written: bound.written.clone(),
             psu,
             ended: Ended::default(),
             narrowed: 0,
@@ -98,7 +108,7 @@ impl NarrowedAccess {
 }
 
 impl Change for NarrowedAccess {
-    type Outcome = Vec<AccessChange>;
+    type Outcome = Vec<Narrowed>;
 
     fn keys(&self, keys: &mut Vec<RowKey>) {
         for (psu, mark) in &self.psus {
@@ -107,7 +117,7 @@ impl Change for NarrowedAccess {
     }
 
     /// A PSU that is no longer the customer's is not concerned. The quota is never withdrawn.
-    fn decide(&self, rows: &mut Rows) -> Vec<AccessChange> {
+    fn decide(&self, rows: &mut Rows) -> Vec<Narrowed> {
         let mut changes = Vec::new();
         for (psu, mark) in &self.psus {
             let Some(bound) = rows.psus.get(*psu).filter(|bound| self.concerns(bound)) else {
@@ -131,7 +141,7 @@ pub(crate) struct Forgotten {
 }
 
 impl Change for Forgotten {
-    type Outcome = Vec<(TppId, PsuHash)>;
+    type Outcome = Vec<(WrittenAs, PsuHash)>;
 
     fn keys(&self, keys: &mut Vec<RowKey>) {
         keys.extend(self.psus.iter().copied().map(RowKey::Psu));
@@ -145,7 +155,7 @@ impl Change for Forgotten {
             else {
                 continue;
             };
-            forgotten.push((bound.tpp.clone(), *psu));
+            forgotten.push((bound.written.clone(), *psu));
             let without = bound.with(|psu| {
                 psu.customer = None;
                 psu.pseudonym = None;

@@ -67,7 +67,7 @@ fn of_psu(
     events: &mut Vec<Event>,
 ) {
     if let (Some(old), Some(new)) = (before, after)
-        && old.tpp != new.tpp
+        && old.written != new.written
     {
         of_psu(before, None, at, events);
         of_psu(None, after, at, events);
@@ -107,7 +107,7 @@ fn of_psu(
             customer: bound.psu.pseudonym,
             corporate: agreement.is_some(),
             accounts,
-            ..event(kind, bound.tpp.as_str(), at)
+            ..event(kind, bound.written.as_stored().as_str(), at)
         });
     }
 }
@@ -246,7 +246,7 @@ impl Change for Expiry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{BlockScope, Context, ContextOrigin, CustomerPseudonym};
+    use crate::{BlockScope, Context, ContextOrigin, CustomerPseudonym, moves::WrittenAs};
     use portvakt_interface::{ForbiddenTpp, TppId};
     use std::sync::Arc;
 
@@ -266,7 +266,7 @@ mod tests {
             }
         };
         BoundPsu {
-            tpp: TppId::parse(tpp).unwrap(),
+            written: WrittenAs::new(TppId::parse(tpp).unwrap()),
             psu: Arc::new(Psu {
                 learned: false,
                 last_sca: Some(NOW),

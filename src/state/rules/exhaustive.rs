@@ -5,7 +5,7 @@
 
 use super::{Calls, GiveBack};
 use crate::{
-    CallsLeft, ClaimRequest, Decision, QuotaClaim, QuotaHash, change::Change, rows::Rows,
+    Beside, CallsLeft, ClaimRequest, Decision, QuotaClaim, QuotaHash, change::Change, rows::Rows,
     verbs::Call,
 };
 use portvakt_base::clock::Timestamp;
@@ -211,7 +211,7 @@ fn claim(key: usize, now: u64) -> ClaimRequest {
         request: None,
         quota: Some(QuotaClaim {
             key: KEYS[key],
-            beside: [(key == 0).then_some(KEYS[1]), None, None, None],
+            beside: Beside::all((key == 0).then_some(KEYS[1])).unwrap(),
             page: None,
         }),
         now: at(now),

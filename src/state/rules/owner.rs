@@ -2,7 +2,7 @@
 
 use crate::{
     Keys, MoveHash, Psu, PsuHash, PsuRef,
-    moves::Moves,
+    moves::{Moves, WrittenAs},
     rows::{BoundPsu, RowKey, Rows},
 };
 use portvakt_base::clock::Timestamp;
@@ -11,17 +11,18 @@ use std::sync::Arc;
 
 /// A PSU and the TPP that it is bound to, if the change is permitted.
 pub(super) struct Owner {
-    /// The TPP, and its former identities (CTL-4).
-    names: Vec<(TppId, MoveHash)>,
-    tpp: TppId,
+    tpp: (TppId, MoveHash),
+    /// Its former identities (CTL-4).
+    formers: Vec<(TppId, MoveHash)>,
     pub(super) psu: PsuHash,
 }
 
 impl Owner {
     pub(super) fn new(keys: &Keys, moves: &Moves, who: PsuRef<'_>) -> Self {
+        let name = |tpp: &TppId| (tpp.clone(), keys.moved(tpp));
         Self {
-            names: names(keys, moves, who.tpp),
-            tpp: who.tpp.clone(),
+            tpp: name(who.tpp),
+            formers: moves.formers(who.tpp).map(name).collect(),
             psu: keys.psu(who.psu),
         }
     }
@@ -29,22 +30,22 @@ impl Owner {
     /// Adds the keys of all rows that the other functions read.
     pub(super) fn keys(&self, keys: &mut Vec<RowKey>) {
         keys.push(RowKey::Psu(self.psu));
-        keys.extend(self.names.iter().map(|(_, key)| RowKey::Move(*key)));
+        keys.extend(self.names().map(|(_, key)| RowKey::Move(*key)));
     }
 
     pub(super) fn owns(&self, rows: &Rows, bound: &BoundPsu) -> bool {
-        belongs(rows, &self.names, &bound.tpp)
+        self.has(rows, bound.written.as_stored())
     }
 
     /// Whether nothing can be bound to the TPP, because it has another identity now (CTL-4).
     pub(super) fn is_former(&self, rows: &Rows) -> bool {
-        !belongs(rows, &self.names, &self.tpp)
+        !self.has(rows, &self.tpp.0)
     }
 
     /// A newly bound PSU, without session and context.
     pub(super) fn bound(&self, last_sca: Option<Timestamp>, learned: bool) -> BoundPsu {
         BoundPsu {
-            tpp: self.tpp.clone(),
+            written: WrittenAs::new(self.tpp.0.clone()),
             psu: Arc::new(Psu {
                 learned,
                 last_sca,
@@ -55,6 +56,26 @@ impl Owner {
                 consents_ended: None,
             }),
         }
+    }
+
+    /// The TPP's identity, and the former ones that lead to it, each with the key of its move.
+    fn names(&self) -> impl Iterator<Item = &(TppId, MoveHash)> {
+        std::iter::once(&self.tpp).chain(&self.formers)
+    }
+
+    /// Whether rows that were written under an identity belong to the TPP. The moves of all names were loaded.
+    fn has(&self, rows: &Rows, written: &TppId) -> bool {
+        let mut at = written;
+        for _ in self.names() {
+            let Some((_, key)) = self.names().find(|(name, _)| name == at) else {
+                return false;
+            };
+            match rows.moves.get(*key) {
+                None => return *at == self.tpp.0,
+                Some(moved) => at = &moved.to,
+            }
+        }
+        false
     }
 }
 
@@ -70,28 +91,4 @@ pub(super) fn bind_to(rows: &Rows, owner: &Owner, last_sca: Option<Timestamp>) -
         Some(bound) if !bound.psu.learned => None,
         Some(_) | None => Some(owner.bound(last_sca, false)),
     }
-}
-
-/// Whether rows that were written under an identity belong to the first of these names. The moves of all names were loaded.
-fn belongs(rows: &Rows, names: &[(TppId, MoveHash)], written: &TppId) -> bool {
-    let Some((owner, _)) = names.first() else {
-        return false;
-    };
-    let mut at = written;
-    for _ in names {
-        let Some((_, key)) = names.iter().find(|(name, _)| name == at) else {
-            return false;
-        };
-        match rows.moves.get(*key) {
-            None => return at == owner,
-            Some(moved) => at = &moved.to,
-        }
-    }
-    false
-}
-
-/// The names of an owner of rows: its own, and the former ones that lead to it, each with the key of its move.
-fn names(keys: &Keys, moves: &Moves, tpp: &TppId) -> Vec<(TppId, MoveHash)> {
-    let names = std::iter::once(tpp).chain(moves.formers(tpp));
-    names.map(|name| (name.clone(), keys.moved(name))).collect()
 }

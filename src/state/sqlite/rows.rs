@@ -7,6 +7,7 @@ use crate::{
     Consent, Context, ContextOrigin, CustomerHash, CustomerPseudonym, Hash, ListHash, Psu, PsuHash,
     QuotaHash, RequestHash, Session, TokenHash,
     hash::{OfList, OfPsu, OfQuota, OfRequest, OfToken},
+    moves::WrittenAs,
     rows::{BoundPsu, ChangedRow, ListRow, RowKey, Rows, TokenRow},
     rules::Calls,
     stored::{accounts, accounts_bytes, corporate, corporate_bytes, seconds, timestamp},
@@ -32,6 +33,14 @@ pub(super) fn load(sql: &Connection, keys: &[RowKey], rows: &mut Rows) -> Result
             }
             RowKey::Move(key) if !rows.moves.has(key) => {
                 rows.moves.load(key, moves::find(sql, key)?);
+            }
+            RowKey::AllMoves if !rows.has_all_moves => {
+                for (key, moved) in moves::all(sql)? {
+                    if !rows.moves.has(key) {
+                        rows.moves.load(key, Some(moved));
+                    }
+                }
+                rows.has_all_moves = true;
             }
             _ => {}
         }
@@ -185,7 +194,8 @@ pub(super) fn psu(sql: &Connection, key: PsuHash) -> Result<Option<BoundPsu>> {
         .query_map([key.as_bytes()], context)?
         .collect::<Result<Vec<_>>>()?;
     let psu = Arc::new(psu);
-    Ok(Some(BoundPsu { tpp, psu }))
+    let written = WrittenAs::new(tpp);
+    Ok(Some(BoundPsu { written, psu }))
 }
 
 /// PSUs of a customer of the bank (CTL-1), after one of them. Call this in a transaction.
@@ -247,9 +257,10 @@ fn write_psu(sql: &Connection, changed: &ChangedRow<'_, OfPsu, BoundPsu>) -> Res
                 .execute((changed.key.as_bytes(), corporate_bytes(context.corporate)))?;
         }
     }
-    let Some(BoundPsu { tpp, psu }) = changed.row else {
+    let Some(BoundPsu { written, psu }) = changed.row else {
         return delete(sql, "DELETE FROM psu WHERE psu = ?1", changed.key);
     };
+    let tpp = written.as_stored();
     sql.prepare_cached("INSERT INTO tpp (name) VALUES (?1) ON CONFLICT (name) DO NOTHING")?
         .execute([tpp.as_str()])?;
     sql.prepare_cached(

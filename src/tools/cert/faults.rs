@@ -146,7 +146,8 @@ pub(super) fn of_client(
 }
 
 fn leads_to_anchor(path: &CertificationPath, found: &mut Findings) {
-    let (rule, clause) = match path.fault {
+    let (rule, clause) = match &path.fault {
+        Some(CertificateFault::Ungranted) => ("CRT-2, CRT-13", "ETSI TS 119 615"),
         Some(CertificateFault::Unqualified(_)) => ("CRT-3", "ETSI TS 119 612 §5.5.9"),
         _ => ("CRT-2, CRT-9", "RFC 5280 §6.1"),
     };

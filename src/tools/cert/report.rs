@@ -17,7 +17,7 @@ use crate::{
     terminal::tame,
     tools::tpp::in_ascii,
     trust::{
-        CertificateFault, Roles, Validity, judgement,
+        Roles, Validity, judgement,
         name::Name,
         path::CertificationPath,
         qc::{Psd2Statement, QcStatements},
@@ -202,10 +202,8 @@ fn chain(path: &CertificationPath, whose: Option<&str>, out: &mut dyn Write) -> 
         writeln!(out, "{name:<16}{depth}  {}", tame(&subject(member)))?;
     }
     let end = match (whose, &path.fault) {
-        (Some(folder), None | Some(CertificateFault::Unqualified(_))) => {
-            format!("an anchor of {folder}")
-        }
-        (Some(folder), Some(_)) => format!("no anchor of {folder}"),
+        (Some(folder), Some(fault)) if !fault.is_by_lists() => format!("no anchor of {folder}"),
+        (Some(folder), _) => format!("an anchor of {folder}"),
         (None, _) => "not looked for: name anchors with --config or --anchors".to_owned(),
     };
     writeln!(out, "{:<16}{end}", "ends in")

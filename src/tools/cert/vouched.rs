@@ -9,9 +9,7 @@ use crate::{
     config::{GrantedService, TrustBundle},
     hex,
     interface::headers::date,
-    trust::{
-        CertificateFault, CertificateTypes, GrantedType, path::CertificationPath, qc::QcStatements,
-    },
+    trust::{CertificateTypes, GrantedType, path::CertificationPath, qc::QcStatements},
 };
 use openssl::x509::X509Ref;
 use sha2::{Digest, Sha256};
@@ -87,8 +85,10 @@ fn services_of(path: &CertificationPath, bundle: &TrustBundle, of: GrantedType) 
     let none = |why: &str| Vouching::Nobody(format!("no service vouches for it: {why}"));
     match &path.fault {
         // That fault is of the types that may sign; this row is of one type.
-        None | Some(CertificateFault::Unqualified(_)) => {}
-        Some(_) => return none("its chain ends at no anchor for this use"),
+        Some(fault) if !fault.is_by_lists() => {
+            return none("its chain ends at no anchor for this use");
+        }
+        _ => {}
     }
     let grants = bundle.listed.grants();
     let Ok(Some(issuer)) = grants.nearest(&path.members) else {

@@ -256,7 +256,7 @@ fn accepted_clock(accepted: AcceptedClock, now: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::{ClaimRequest, QuotaClaim, QuotaHash, StateSettings, StateStore};
+    use crate::state::{Beside, ClaimRequest, QuotaClaim, QuotaHash, StateSettings, StateStore};
     use std::os::unix::fs::PermissionsExt;
 
     async fn take(store: &StateStore, quota: u8) {
@@ -264,7 +264,7 @@ mod tests {
             request: None,
             quota: Some(QuotaClaim {
                 key: QuotaHash::from_bytes([quota; 16]),
-                beside: [None; crate::state::BESIDE],
+                beside: Beside::default(),
                 page: None,
             }),
             now: Timestamp::from_unix(1_767_225_600),

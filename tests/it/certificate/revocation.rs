@@ -633,7 +633,6 @@ fn a_list_in_a_file_does_not_end_unseen() {
     let gate = Gate::builder()
         .with_a_file()
         .file("anchors/root.pem", world().issuing.pem())
-        .line("reload: {watch: off}")
         .line(&format!(
             "revocation: {{check: on, unreachable: closed, crls: '{crls}'}}"
         ))

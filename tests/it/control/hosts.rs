@@ -333,11 +333,7 @@ fn a_query_says_nothing_here() {
 
 #[test]
 fn a_reload_takes_no_members_and_no_form() {
-    // The files of this gateway are so new that it would read them once more by itself.
-    let gate = Gate::builder()
-        .with_a_file()
-        .line("reload: {watch: 1h}")
-        .start();
+    let gate = Gate::builder().with_a_file().start();
     let control = gate.control_address();
     let reload = |kind: &str, body: &str| {
         let length = body.len();

@@ -51,7 +51,9 @@ fn the_configuration_in_use() {
     };
     is(&first, 1.0);
     // A key that a reload takes, one that it does not, and a file.
-    let changed = yaml.replace("per_tpp: off", "per_tpp: 7") + "reload: {watch: off}\n";
+    let changed = yaml
+        .replace("per_tpp: off", "per_tpp: 7")
+        .replace("watch: 1h", "watch: off");
     fs::write(&path, changed).unwrap();
     let anchors = gate.folder().join("anchors");
     let anchor = fs::read_dir(&anchors).unwrap().next().unwrap().unwrap();

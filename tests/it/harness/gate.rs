@@ -559,6 +559,13 @@ impl GateBuilder {
         } else {
             "shutdown: {lame_duck: 0s}\n"
         };
+        // Files that change are read when the test says so. With `off`, those that are as new as the start would be read once more.
+        assert!(!root.contains("watch: off"), "name a long time");
+        let reload = if root.contains("reload:") {
+            ""
+        } else {
+            "reload: {watch: 1h}\n"
+        };
         // On a busy machine, a gateway would refuse new connections of any test.
         let overload = if listener.contains("overload_delay:") {
             ""
@@ -573,7 +580,7 @@ impl GateBuilder {
              trust:\n  anchors: anchors\n  intermediates: intermediates\n{trust}\
              state:\n  file: {home}state/portvakt.db\n  hash_key: {home}state/hash.key\n{state}\
              sca:\n  page: https://bank.example/sca\n  token_keys: {home}sca.keys\n{sca}\
-             {rates}{shutdown}log:\n  access: false\n{root}"
+             {rates}{shutdown}{reload}log:\n  access: false\n{root}"
         )
     }
 }

@@ -81,7 +81,6 @@ fn the_link_leads_to_another_bundle() {
 //= CRT-8 refused
 #[test]
 fn a_bad_bundle_changes_nothing() {
-    // With `off`, files as new as the start would be read once more.
     let (gate, bundles) = gate("1h", &of_world());
     let program = gate.run_silently(&mut gate.program());
     accepted(&gate, &Call::accounts());
@@ -164,7 +163,7 @@ fn a_bad_bundle_changes_nothing() {
 //= CRT-8 refused
 #[test]
 fn a_listed_leaf_does_not_admit_itself() {
-    let (gate, bundles) = gate("off", &of_world());
+    let (gate, bundles) = gate("1h", &of_world());
     let _program = gate.run_silently(&mut gate.program());
     accepted(&gate, &Call::accounts());
     let World {
@@ -191,7 +190,7 @@ fn the_age_of_a_bundle() {
         next_update: at(now + 30 * DAY),
         ..of_world()
     };
-    let (gate, bundles) = gate("off", &bundle);
+    let (gate, bundles) = gate("1h", &bundle);
     let _program = gate.run_with_logs(&mut gate.program());
     let metric = |name: &str, labels: &[&str]| gate.metric_at_rest(name, labels);
     let is = |made: u64, next: u64, level: f64| {

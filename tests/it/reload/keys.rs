@@ -32,7 +32,6 @@ fn published(gate: &Gate) -> BTreeSet<String> {
 fn the_key_of_assertions_rotates_by_two_reloads() {
     let gate = Gate::builder()
         .with_a_file()
-        .line("reload: {watch: off}")
         .line("assertion: {key: state/a.key}")
         .start();
     let first = signs(&gate);
@@ -74,10 +73,7 @@ fn the_key_of_assertions_rotates_by_two_reloads() {
 //= CRT-8 accepted
 #[test]
 fn the_keys_of_links_rotate_by_two_reloads() {
-    let gate = Gate::builder()
-        .with_a_file()
-        .line("reload: {watch: off}")
-        .start();
+    let gate = Gate::builder().with_a_file().start();
     let token = || {
         let call = Call::accounts().without("PSU-ID");
         let call = call.with("TPP-Redirect-URI", "https://tpp.example/back");

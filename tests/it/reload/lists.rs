@@ -125,36 +125,65 @@ fn list_of_lists() -> String {
 /// A qualification: certificates for signatures are not qualified.
 const NOT_QUALIFIED: &str = "<Extension Critical=\"true\"><sie:Qualifications xmlns:sie=\"http://uri.etsi.org/TrstSvc/SvcInfoExt/eSigDir-1999-93-EC-TrustedList/#\"><sie:QualificationElement><sie:Qualifiers><sie:Qualifier uri=\"http://uri.etsi.org/TrstSvc/TrustedList/SvcInfoExt/NotQualified\"></sie:Qualifier></sie:Qualifiers><sie:CriteriaList assert=\"all\"><sie:KeyUsage><sie:KeyUsageBit name=\"digitalSignature\">true</sie:KeyUsageBit></sie:KeyUsage></sie:CriteriaList></sie:QualificationElement></sie:Qualifications></Extension>";
 
-/// Norway's list: the CA of this test's TPPs in a state, with more extensions, and another that is granted.
-fn list_of_norway(sequence: u64, state: &str, since: Timestamp, more: &str) -> String {
-    let service = |name: &str, der: &[u8], state: &str, since: &str, more: &str| {
-        let certificate = base64(der);
-        format!(
-            "<TSPService><ServiceInformation><ServiceTypeIdentifier>http://uri.etsi.org/TrstSvc/Svctype/CA/QC</ServiceTypeIdentifier><ServiceName><Name xml:lang=\"en\">{name}</Name></ServiceName><ServiceDigitalIdentity><DigitalId><X509Certificate>{certificate}</X509Certificate></DigitalId></ServiceDigitalIdentity><ServiceStatus>{TSL}/Svcstatus/{state}</ServiceStatus><StatusStartingTime>{since}</StatusStartingTime><ServiceInformationExtensions><Extension Critical=\"true\"><AdditionalServiceInformation><URI xml:lang=\"en\">{TSL}/SvcInfoExt/ForeSeals</URI></AdditionalServiceInformation></Extension>{more}</ServiceInformationExtensions></ServiceInformation></TSPService>"
-        )
-    };
-    let services = [
-        service(
-            "CA of TPPs",
-            world().issuing.der(),
+/// Norway's list: a CA in a state, with more extensions, and another that is granted.
+struct Norway<'l> {
+    sequence: u64,
+    ca: (&'l str, &'l [u8]),
+    state: &'l str,
+    since: Timestamp,
+    more: &'l str,
+    other: (&'l str, &'l [u8]),
+}
+
+impl<'l> Norway<'l> {
+    /// With the CA of this test's TPPs.
+    fn new(sequence: u64, state: &'l str, since: Timestamp, more: &'l str) -> Self {
+        Self {
+            sequence,
+            ca: ("CA of TPPs", world().issuing.der()),
             state,
-            &since.to_string(),
+            since,
             more,
-        ),
-        service(
-            "Another CA",
-            world().tls_ca.der(),
-            "granted",
-            "2020-01-01T00:00:00Z",
-            "",
-        ),
-    ];
-    let content = format!(
-        "{}<TrustServiceProviderList><TrustServiceProvider><TSPInformation><TSPName><Name xml:lang=\"en\">A QTSP</Name></TSPName></TSPInformation><TSPServices>{}</TSPServices></TrustServiceProvider></TrustServiceProviderList>",
-        scheme("NO", "EUgeneric", sequence, ""),
-        services.concat()
-    );
-    sign(&content, &norway())
+            other: ("Another CA", world().tls_ca.der()),
+        }
+    }
+}
+
+fn list_of_norway(sequence: u64, state: &str, since: Timestamp, more: &str) -> String {
+    Norway::new(sequence, state, since, more).sign()
+}
+
+impl Norway<'_> {
+    fn sign(&self) -> String {
+        let service = |name: &str, der: &[u8], state: &str, since: &str, more: &str| {
+            let certificate = base64(der);
+            format!(
+                "<TSPService><ServiceInformation><ServiceTypeIdentifier>http://uri.etsi.org/TrstSvc/Svctype/CA/QC</ServiceTypeIdentifier><ServiceName><Name xml:lang=\"en\">{name}</Name></ServiceName><ServiceDigitalIdentity><DigitalId><X509Certificate>{certificate}</X509Certificate></DigitalId></ServiceDigitalIdentity><ServiceStatus>{TSL}/Svcstatus/{state}</ServiceStatus><StatusStartingTime>{since}</StatusStartingTime><ServiceInformationExtensions><Extension Critical=\"true\"><AdditionalServiceInformation><URI xml:lang=\"en\">{TSL}/SvcInfoExt/ForeSeals</URI></AdditionalServiceInformation></Extension>{more}</ServiceInformationExtensions></ServiceInformation></TSPService>"
+            )
+        };
+        let services = [
+            service(
+                self.ca.0,
+                self.ca.1,
+                self.state,
+                &self.since.to_string(),
+                self.more,
+            ),
+            service(
+                self.other.0,
+                self.other.1,
+                "granted",
+                "2020-01-01T00:00:00Z",
+                "",
+            ),
+        ];
+        let content = format!(
+            "{}<TrustServiceProviderList><TrustServiceProvider><TSPInformation><TSPName><Name xml:lang=\"en\">A QTSP</Name></TSPName></TSPInformation><TSPServices>{}</TSPServices></TrustServiceProvider></TrustServiceProviderList>",
+            scheme("NO", "EUgeneric", self.sequence, ""),
+            services.concat()
+        );
+        sign(&content, &norway())
+    }
 }
 
 /// The program that imports, beside the gateway's own; `None` where it was not built.
@@ -216,7 +245,6 @@ impl Imports {
                 "bundle: {}",
                 self.path("bundles/current").display()
             ))
-            .line("reload: {watch: off}")
             .for_program();
         configure(&gate, &gate.yaml().replace("  anchors: anchors\n", ""));
         gate
@@ -243,6 +271,39 @@ fn a_certificate_that_its_list_calls_not_qualified() {
     let (is_imported, text) = imports.import(&list_of_norway(8, "granted", GRANTED, ""), &[]);
     assert!(is_imported, "{text}");
     assert_eq!(reload(&gate), json!([]));
+    accepted(&gate, &Call::accounts());
+}
+
+/// The list grants the root still, and calls the CA below it, which issued the TPP's certificate, withdrawn.
+//= CRT-13 accepted
+//= CRT-13 refused
+#[test]
+fn a_ca_that_is_withdrawn_below_a_root_that_is_granted() {
+    let Some(imports) = Imports::new() else {
+        return;
+    };
+    let below = |sequence, state| Norway {
+        other: ("Root", world().root.der()),
+        ..Norway::new(sequence, state, GRANTED, "")
+    };
+    let unnamed = Norway {
+        ca: ("Root", world().root.der()),
+        ..Norway::new(7, "granted", GRANTED, "")
+    };
+    let (is_imported, text) = imports.import(&unnamed.sign(), &[]);
+    assert!(is_imported, "{text}");
+    let gate = imports.gate();
+    let _program = gate.run_silently(&mut gate.program());
+    accepted(&gate, &Call::accounts());
+    let take = |list: Norway<'_>| {
+        let (is_imported, text) = imports.import(&list.sign(), &["--allow-shrink"]);
+        assert!(is_imported, "{text}");
+        assert_eq!(reload(&gate), json!([]));
+    };
+    take(below(8, "withdrawn"));
+    let call = Call::accounts();
+    refused(&gate, &call, 403, "FORBIDDEN", "certificate-untrusted");
+    take(below(9, "granted"));
     accepted(&gate, &Call::accounts());
 }
 

@@ -11,7 +11,7 @@ use super::{
 use crate::harness::eventually_async;
 use portvakt::interface::{ForbiddenTpp, headers::CorporateId};
 use portvakt::state::{
-    Accounts, BESIDE, Bind, Block, BlockScope, Blocked, Bound, Changes, ClaimRequest, Completion,
+    Accounts, Beside, Bind, Block, BlockScope, Blocked, Bound, Changes, ClaimRequest, Completion,
     ConsentAccounts, ConsentChange, Decision, Ended, Finish, Finished, Known, Learned,
     LearnedContext, Lifted, Named, Page, PsuRef, QuotaClaim, Retention, StateStore, Withdraw,
     Withdrawn,
@@ -239,7 +239,7 @@ fn limited(offset: u32, limit: u32, now: u64) -> ClaimRequest {
         request: None,
         quota: Some(QuotaClaim {
             key: hash(1),
-            beside: [None; BESIDE],
+            beside: Beside::default(),
             page: Some(Page {
                 list: hash(100),
                 offset,
@@ -883,7 +883,7 @@ async fn calls_of_an_unknown_psu_count_on<D: Data>() {
     let store = &data.open();
     let known = |now| {
         let mut claim = call(1, now);
-        claim.quota.as_mut().unwrap().beside[0] = Some(hash(2));
+        claim.quota.as_mut().unwrap().beside = Beside::all([hash(2)]).unwrap();
         claim
     };
     for now in [BEGIN, BEGIN + 1] {

@@ -9,7 +9,7 @@ use portvakt::interface::{
     headers::{CorporateId, PsuId, SessionId},
 };
 use portvakt::state::{
-    Accounts, BESIDE, Bind, Bound, ClaimRequest, Completion, ConsentAccounts, ContextOrigin,
+    Accounts, Beside, Bind, Bound, ClaimRequest, Completion, ConsentAccounts, ContextOrigin,
     Decision, Ended, Finish, Finished, Hash, Known, Learned, LearnedContext, Page, PsuRef,
     QuotaClaim, RequestIdClaim, Retention, StateStore, Taken, Withdraw, Withdrawn,
 };
@@ -164,7 +164,7 @@ impl Model {
             }),
             quota: quota.map(|(key, page)| QuotaClaim {
                 key: hash(key),
-                beside: [None; BESIDE],
+                beside: Beside::default(),
                 page: page.map(|(list, offset, limit)| Page {
                     list: hash(list),
                     offset,

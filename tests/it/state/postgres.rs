@@ -280,10 +280,15 @@ impl Alone {
             !self.server.sql(WAITING).is_empty()
         })
         .await;
-        self.server.sql(&format!(
-            "SELECT pg_cancel_backend(pid) FROM ({WAITING}) AS waiting"
-        ));
-        outcome("the probe ends", probe.unwrap()).await;
+        // The one that waited may have been a gateway's: the probe is cancelled whenever it waits, until it ends.
+        let probe = probe.unwrap();
+        let cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE '%''probe''%'";
+        eventually_async("the probe ends", async || {
+            self.server.sql(cancel);
+            probe.is_finished()
+        })
+        .await;
+        outcome("the probe", probe).await;
     }
 
     /// A payment, whose commit waits for the standby.

@@ -21,7 +21,7 @@ use portvakt::{
         headers::{PsuId, SessionId},
     },
     state::{
-        BESIDE, Block, BlockScope, ClaimRequest, Completion, ConsentAccounts, Decision, Finish,
+        Beside, Block, BlockScope, ClaimRequest, Completion, ConsentAccounts, Decision, Finish,
         Finished, Hash, Known, PlantedFault, PostgresSettings, PsuRef, QuotaClaim, RequestIdClaim,
         Retention, StateSettings, StateStore,
     },
@@ -64,7 +64,7 @@ fn call(key: u64) -> ClaimRequest {
         request: None,
         quota: Some(QuotaClaim {
             key: hash(1, key),
-            beside: [None; BESIDE],
+            beside: Beside::default(),
             page: None,
         }),
         now: Timestamp::from_unix(NOW),

@@ -17,6 +17,8 @@ mod edge;
 mod failover;
 /// docs/tpp/operations.md.
 mod guide;
+/// Keys in an HSM.
+mod hsm;
 /// The logs on a disk that fails.
 mod logs;
 /// The first production gateway, by the page for operators.
@@ -65,6 +67,9 @@ const PROGRAMS: &[(&str, &str, &str)] = &[
     ("etcd", "--version", "etcd-server"),
     ("patroni", "--version", "patroni python3-etcd"),
     ("xmlsec1", "--version", "xmlsec1"),
+    ("softhsm2-util", "--version", "softhsm2"),
+    ("p11-kit", "--help", "p11-kit p11-kit-modules"),
+    ("opensc-tool", "--version", "opensc"),
 ];
 
 /// A library of Java that Debian has, and the package.

@@ -7,6 +7,80 @@ use openssl::{rsa::Rsa, x509::X509};
 use portvakt_development_pki::{Ca, CaSpec, Key, LeafSpec};
 use portvakt_trust::{Anchors, Trust};
 
+/// A CA that a list names and that is granted nothing vouches for nothing, and its root does not vouch for what it issued.
+//= CRT-13 accepted
+//= CRT-13 refused
+#[test]
+fn a_ca_below_a_granted_root_is_withdrawn() {
+    let root = ca("Root");
+    let below = CaSpec {
+        common_name: "Below".into(),
+        ..CaSpec::default()
+    };
+    let below = root.issue_ca(&below).unwrap();
+    let seen = line("PSDNO-FSA-1", "2026-06-30", &leaf(&below), &[below.der()]);
+    let of_root = || service("Of the root", &root, &["ForeSeals"]);
+    let granted = || service("Below", &below, &["ForeSeals"]);
+    let withdrawn = || Service {
+        states: vec![
+            ("withdrawn", "2026-06-01T00:00:00Z"),
+            ("granted", "2020-01-01T00:00:00Z"),
+        ],
+        ..granted()
+    };
+    let signatures = || service("Signatures", &below, &["ForeSignatures"]);
+    let unknown = || {
+        Service {
+        extensions: "<Extension Critical=\"true\"><New xmlns=\"https://lists.example/new\"></New></Extension>".to_owned(),
+        ..granted()
+    }
+    };
+    // Its state alone counts: not whether it was granted before, nor where it stands in the list.
+    for (before, after, named) in [
+        (
+            vec![of_root(), granted()],
+            vec![of_root(), withdrawn()],
+            "Below, withdrawn since 2026-06-01T00:00:00Z: ",
+        ),
+        (
+            vec![of_root()],
+            vec![withdrawn(), of_root()],
+            "Below, withdrawn since ",
+        ),
+        (
+            vec![of_root()],
+            vec![of_root(), signatures()],
+            "Signatures, granted since ",
+        ),
+        (
+            vec![of_root()],
+            vec![of_root(), unknown()],
+            "Below, granted since ",
+        ),
+    ] {
+        let text = forecast(before, after, &seen);
+        assert!(
+            text.contains("\ncertificates judged: 1; 1 would lose trust"),
+            "{text}"
+        );
+        assert!(text.contains(named), "{text}");
+        assert!(
+            text.contains("grants it no service for seals or web sites"),
+            "{text}"
+        );
+    }
+    // Another service of the same key is granted, or the withdrawal is undone.
+    for (before, after) in [
+        (vec![of_root()], vec![of_root(), withdrawn(), granted()]),
+        (vec![of_root(), withdrawn()], vec![of_root(), granted()]),
+        (vec![of_root(), withdrawn()], vec![of_root()]),
+    ] {
+        let text = forecast(before, after, &seen);
+        let expected = "\n  none\ncertificates judged: 1; 0 would lose trust, 1 are trusted";
+        assert!(text.contains(expected), "{text}");
+    }
+}
+
 /// The lines of a certificate's TPP, by a bundle and another one that is held.
 fn forecast(before: Vec<Service>, after: Vec<Service>, line: &str) -> String {
     let place = Place::new();

@@ -3,8 +3,9 @@
 use super::super::answer::{Answer, Asked, Ids, Stop, error, refused};
 use super::super::bank::Bank;
 use super::super::basket::Basket;
+use super::super::details::named;
 use super::super::payment::{Form, Status};
-use super::payments::authorise_and_status;
+use super::payments::{authorise_and_status, is_of_psu};
 use super::{answered, psu, sca_link, unknown};
 use serde_json::{Value, json};
 
@@ -12,6 +13,10 @@ use serde_json::{Value, json};
 pub(in super::super) fn create(asked: &Asked<'_>, _: &Ids, bank: &Bank) -> Result<Answer, Stop> {
     let customer = psu(asked, bank)?;
     let body = asked.object()?;
+    if let Some(name) = body.keys().find(|name| *name != "paymentIds") {
+        let text = format!("{}: a basket has paymentIds only.", named(name));
+        return Err(refused(400, "FORMAT_ERROR", &text));
+    }
     let ids = body.get("paymentIds").and_then(Value::as_array);
     // An id that is no text would be a payment that is not in the basket.
     let ids: Option<Vec<&str>> = ids.and_then(|ids| ids.iter().map(Value::as_str).collect());
@@ -89,7 +94,15 @@ pub(in super::super) fn authorise(
 fn own(asked: &Asked<'_>, ids: &Ids, bank: &Bank) -> Result<Basket, Stop> {
     let id = ids.first().map(String::as_str).unwrap_or_default();
     let found = bank.basket(&asked.caller.tpp, id)?;
-    found.ok_or_else(|| unknown("There is no such basket."))
+    let unknown = || unknown("There is no such basket.");
+    let basket = found.ok_or_else(unknown)?;
+    // The payments of a basket are all of one PSU.
+    for payment in basket.payments.iter().take(1) {
+        if !is_of_psu(asked, &payment.customer, bank)? {
+            return Err(unknown());
+        }
+    }
+    Ok(basket)
 }
 
 fn shown(basket: &Basket) -> Value {

@@ -9,7 +9,7 @@ use super::super::customer::{Account, AccountKind};
 use super::super::details::{ByHand, by_hand};
 use super::super::history::{Page, Transaction};
 use super::super::ledger::{Own, Posting, from_own};
-use super::super::money::{MOST, iban};
+use super::super::money::{MOST, bban_of, iban};
 use super::{amount, link, unknown};
 use serde_json::{Map, Value, json};
 
@@ -65,6 +65,7 @@ pub(in super::super) fn add_transaction(
         }
         details.insert(ORIGINAL.to_owned(), original.clone());
     }
+    check_sides(&details, &account, sum > 0, bank)?;
     let posting = bank.book(&Posting {
         booked,
         valued,
@@ -128,6 +129,49 @@ fn update(asked: &Asked<'_>, account: &Account, bank: &Bank) -> Result<Answer, S
         bank.adjust(&account.id, &account.currency, change, details)?;
     }
     Ok((200, mock_account(bank, account)?))
+}
+
+/// The account's own side is the account, and the other side is an account elsewhere: nothing is booked there.
+fn check_sides(
+    details: &Map<String, Value>,
+    account: &Account,
+    is_received: bool,
+    bank: &Bank,
+) -> Result<(), Stop> {
+    let sides = [
+        ("creditorAccount", is_received),
+        ("debtorAccount", !is_received),
+    ];
+    for (name, is_own) in sides {
+        let Some(given) = details.get(name) else {
+            continue;
+        };
+        let text = |kind: &str| given.get(kind).and_then(Value::as_str);
+        let (number, beside) = (text("iban"), text("bban"));
+        // ISO 13616: an IBAN ends with the number of its country.
+        if let (Some(iban), Some(bban)) = (number, beside)
+            && iban.get(4..) != Some(bban)
+        {
+            let text = format!("{name}: iban and bban are two accounts, name one.");
+            return Err(format_error(&text));
+        }
+        let bban = number
+            .and_then(bban_of)
+            .or(beside)
+            .or(number)
+            .unwrap_or_default();
+        let text = if !is_own && bank.account_of_number(bban)?.is_some() {
+            "an account of another bank: between accounts of this bank, make a payment."
+        } else if is_own && bban != account.bban {
+            "the account of the path, or nothing: an amount above 0 is received by it, and one below 0 paid from it."
+        } else if is_own && text("currency").is_some_and(|code| code != account.currency) {
+            "the currency of the account of the path, or none."
+        } else {
+            continue;
+        };
+        return Err(format_error(&format!("{name}: {text}")));
+    }
+    Ok(())
 }
 
 fn mock(ids: &Ids, bank: &Bank, is_kind: impl Fn(AccountKind) -> bool) -> Result<Account, Stop> {

@@ -190,10 +190,30 @@ fn no_payment() -> Stop {
     unknown("There is no such payment.")
 }
 
-/// A TPP's own payment.
+/// A TPP's own payment, of the PSU that the request names, if it names one.
 fn own(asked: &Asked<'_>, path: &str, bank: &Bank) -> Result<Payment, Stop> {
     let found = bank.payment_at(&asked.caller.tpp, path)?;
-    found.ok_or_else(no_payment)
+    let payment = found.ok_or_else(no_payment)?;
+    match is_of_psu(asked, &payment.customer, bank)? {
+        true => Ok(payment),
+        false => Err(no_payment()),
+    }
+}
+
+/// Whether a payment or a basket of this customer is the PSU's of the request. A request without a PSU reaches those of every PSU of the
+/// TPP: before the SCA of a single SCA payment the TPP has no PSU-ID.
+pub(super) fn is_of_psu(asked: &Asked<'_>, customer: &str, bank: &Bank) -> Result<bool, Stop> {
+    let caller = asked.caller;
+    let owner = match caller.psu {
+        Some(id) => match bank.psu(&caller.tpp, id)? {
+            Some(psu) => psu,
+            None => return Ok(false),
+        },
+        None if caller.identity.is_some() => bank.customer_by_id(customer)?,
+        None => return Ok(true),
+    };
+    let mut identity = caller.identity.iter();
+    Ok(owner.id == customer && identity.all(|identity| *identity == owner.identity))
 }
 
 /// A TPP's own payment, if it may be read: a domestic one not before it is approved (SBX-14, the known issue).

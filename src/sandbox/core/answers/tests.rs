@@ -4,6 +4,7 @@ mod accounts;
 mod amounts;
 mod baskets;
 mod channel;
+mod contradictions;
 mod details;
 mod history;
 mod instructions;

@@ -18,7 +18,7 @@ use super::{DOMESTIC, Form, INSTANT, Part, Payment, Status};
 use jiff::ToSpan;
 use jiff::civil::Date;
 use members::Members;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 /// The most parts of a bulk.
@@ -31,6 +31,22 @@ const PERIODIC: [&str; 5] = [
     "executionRule",
     "dayOfExecution",
     "monthsOfExecution",
+];
+
+/// Members of one transfer, which a bulk has in each of its payments.
+const OF_A_TRANSFER: [&str; 12] = [
+    "instructedAmount",
+    "creditorName",
+    "creditorAccount",
+    "creditorAgent",
+    "creditorAddress",
+    "endToEndIdentification",
+    "purposeCode",
+    "remittanceInformationUnstructured",
+    "remittanceInformationStructured",
+    "remittanceInformationStructuredArray",
+    "regulatoryReportingCode",
+    "regulatoryReportingInformation",
 ];
 
 /// The parties and the content of an order.
@@ -71,6 +87,7 @@ impl Bank {
                 Some(entries) if form == Form::Bulk => {
                     for (number, entry) in entries.iter().enumerate() {
                         let mut entry = members.entry(entry, number);
+                        check_part(&mut entry, &body, debtor);
                         parts.extend(self.transfer(ordered.product, debtor, &mut entry)?);
                         members.take_over(entry);
                     }
@@ -166,6 +183,7 @@ fn form(members: &mut Members<'_>, product: &str, today: Date) -> Form {
         (Form::Bulk, _) => members.refuse("payments", "A bulk has 1 to 100 payments."),
         _ => {}
     }
+    check_contradictions(members, form, product);
     if form == Form::Periodic {
         check_period(members);
         check_days(members, today);
@@ -176,6 +194,65 @@ fn form(members: &mut Members<'_>, product: &str, today: Date) -> Form {
         );
     }
     form
+}
+
+/// A member that the form of the payment would ignore is refused.
+fn check_contradictions(members: &mut Members<'_>, form: Form, product: &str) {
+    match form {
+        Form::Single => {}
+        Form::Bulk => {
+            // The gateway demands these of a payment that is not within Norway, whatever its form is (PAY-3).
+            let demanded: &[&str] = match is_norwegian(product) {
+                true => &[],
+                false => &["instructedAmount", "creditorName", "creditorAccount"],
+            };
+            let others = OF_A_TRANSFER.iter().filter(|name| !demanded.contains(name));
+            for name in others.copied() {
+                if is_given(members, name) {
+                    let text = "A bulk has none of its own: name it in each entry of payments.";
+                    members.refuse(name, text);
+                }
+            }
+            if is_given(members, "frequency") {
+                let text = "A bulk is carried out once: leave the frequency or the payments out.";
+                members.refuse("frequency", text);
+            }
+        }
+        Form::Periodic => {
+            if is_given(members, "requestedExecutionDate") {
+                let text = "A periodic payment begins on its startDate: leave this day out.";
+                members.refuse("requestedExecutionDate", text);
+            }
+            let is_variable = members.text("frequency") == Some("MonthlyVariable");
+            if !is_variable && is_given(members, "monthsOfExecution") {
+                let text = "Only the frequency MonthlyVariable has months.";
+                members.refuse("monthsOfExecution", text);
+            }
+        }
+    }
+}
+
+/// What a part of a bulk says of the whole is what the whole says, or is refused.
+fn check_part(part: &mut Members<'_>, whole: &Map<String, Value>, debtor: &Account) {
+    for name in ["payments", "frequency"].into_iter().chain(PERIODIC) {
+        if is_given(part, name) {
+            part.refuse(name, "A payment of a bulk is a single one: leave this out.");
+        }
+    }
+    let day = "requestedExecutionDate";
+    if is_given(part, day) && part.get(day) != whole.get(day) {
+        part.refuse(day, "A bulk has one day: name it beside payments.");
+    }
+    if is_given(part, "debtorAccount")
+        && let Some((number, currency)) = part.account("debtorAccount")
+    {
+        let bban = money::bban_of(&number).unwrap_or(&number);
+        let is_currency = currency.is_none_or(|currency| currency == debtor.currency);
+        if bban != debtor.bban || !is_currency {
+            let text = "A bulk is paid from one account: name it beside payments.";
+            part.refuse("debtorAccount", text);
+        }
+    }
 }
 
 fn is_given(members: &Members<'_>, name: &str) -> bool {

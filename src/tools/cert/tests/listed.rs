@@ -40,7 +40,7 @@ fn with_bundle_of(folder: &Path, anchors: &[ListedCa<'_>]) -> String {
         set_mode(path, 0o755);
     }
     let mut document = "format: 1\nmade: 2025-12-01T00:00:00Z\nas_of: 2025-12-01T00:00:00Z\n\
-         list_of_lists: {territory: EU, operator: o, version: 6, sequence: 1, issued: x, sha256: x, signer: x, signer_sha256: x}\n\
+         list_of_lists: {territory: EU, operator: o, version: 6, sequence: 1, issued: 2025-12-01T00:00:00Z, sha256: x, signer: x, signer_sha256: x}\n\
          anchors:\n"
         .to_owned();
     let write = |name: &str, text: &str| {

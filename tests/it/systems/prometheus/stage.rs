@@ -38,7 +38,6 @@ const SERIALS: Range<u8> = 0..120;
 const SECTIONS: &str = "\
 registers: {check: on, eba: eba.json, max_age: 168h}
 revocation: {check: on, unreachable: closed, private_addresses: [127.0.0.1], crls: crls}
-reload: {watch: off}
 audit: {write: on, folder: audit}
 rates: {chains_per_address: off, chains: off}
 observe: {tpps: {PSDNO-FSA-700005: [payload]}}

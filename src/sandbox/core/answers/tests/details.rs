@@ -173,11 +173,12 @@ fn book(stage: &Stage, details: &Value) -> Answer {
 #[test]
 fn a_transaction_by_hand_is_shown_as_it_was_given() {
     let stage = Stage::new();
+    let own = stage.account(2).bban;
     let longest = json!({
         "bankTransactionCode": "PMNT-CCRD-POSD",
         "creditorName": "å".repeat(70),
         "creditorAccount": {"bban": "7".repeat(30), "currency": "NOK"},
-        "debtorAccount": {"iban": "NO9386011117947"},
+        "debtorAccount": {"bban": own},
         "ultimateCreditor": "å".repeat(70),
         "remittanceInformationUnstructured": "å".repeat(140),
         "purposeCode": "SALA",

@@ -114,6 +114,10 @@ impl<'a> Members<'a> {
         }
         let text = |kind: &str| account?.get(kind)?.as_str();
         let (kind, found) = match (text("iban"), text("bban")) {
+            (Some(_), Some(_)) => {
+                self.refuse(name, "An account has an iban or a bban, and not both.");
+                return None;
+            }
             (Some(iban), _) => ("iban", iban),
             (None, Some(bban)) => ("bban", bban),
             (None, None) => {

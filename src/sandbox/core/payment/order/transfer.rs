@@ -41,7 +41,8 @@ impl Bank {
         }
         let creditor = members.account("creditorAccount");
         check_forms(members);
-        let (Some((amount, currency)), Some(name), Some((number, _))) = (amount, name, creditor)
+        let (Some((amount, currency)), Some(name), Some((number, named))) =
+            (amount, name, creditor)
         else {
             return Ok(None);
         };
@@ -57,12 +58,7 @@ impl Bank {
             true => None,
             false => self.account_of_number(bban)?,
         };
-        if account
-            .as_ref()
-            .is_some_and(|account| account.id == debtor.id)
-        {
-            members.refuse("creditorAccount", "The account would pay itself.");
-        }
+        check_creditor(members, account.as_ref(), debtor, named.as_deref());
         check_reference(members, account.as_ref());
         let booked = |to: &str| {
             let sum = self.rates.convert(amount, &currency, to)?;
@@ -198,6 +194,25 @@ impl Bank {
     }
 }
 
+/// The creditor's account of this bank is not the debtor's, and has the currency that the order names.
+fn check_creditor(
+    members: &mut Members<'_>,
+    creditor: Option<&Account>,
+    debtor: &Account,
+    currency: Option<&str>,
+) {
+    let Some(creditor) = creditor else {
+        return;
+    };
+    if creditor.id == debtor.id {
+        members.refuse("creditorAccount", "The account would pay itself.");
+    }
+    if currency.is_some_and(|currency| currency != creditor.currency) {
+        let text = "The account has another currency.";
+        members.refuse("creditorAccount.currency", text);
+    }
+}
+
 /// SBX-8: what the transaction shows of the order keeps the table of its details.
 fn check_forms(members: &mut Members<'_>) {
     for (name, shown) in SHOWN {
@@ -247,6 +262,12 @@ fn check_readable(members: &mut Members<'_>) -> bool {
         let entries = written.as_array();
         entries.is_some_and(|entries| entries.iter().all(|one| read_reference(one).is_some()))
     };
+    let entries = given(members, several).and_then(Value::as_array);
+    let count = entries.map_or(0, Vec::len);
+    if count > 1 || count > 0 && given(members, one).is_some() {
+        members.refuse(several, "A payment has one reference: name one of them.");
+        return false;
+    }
     if given(members, several).is_some_and(|written| !is_readable(written)) {
         let text = "A list of strings, or of objects with reference as a string.";
         members.refuse(several, text);
