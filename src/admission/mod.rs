@@ -209,7 +209,7 @@ pub use register::{Registered, would_be_registered};
 pub use revocation::Unrevoked;
 pub use role::Entitled;
 pub(crate) use role::suffices as role_suffices;
-pub(crate) use sca::{DETAILS_CONSENT_LASTS, SCA_LASTS, SESSION_LASTS};
+pub(crate) use sca::{DETAILS_CONSENT_LASTS, SESSION_LASTS};
 pub use sca::{Grant, ScaAnswer};
 pub use signature::{Signed, signing_string, verify_answer_signature, verify_signature};
 pub use snapshot::{Policy, QuotaPolicy, Snapshot};

@@ -10,8 +10,8 @@ mod pending;
 // The session of a request.
 mod session;
 
+pub(crate) use grant::DETAILS_CONSENT_LASTS;
 pub use grant::Grant;
-pub(crate) use grant::{DETAILS_CONSENT_LASTS, SCA_LASTS};
 pub(super) use pending::pending;
 pub(crate) use session::SESSION_LASTS;
 

@@ -47,6 +47,8 @@ pub struct ControlAccess {
     pub readiness_token: Option<Secret>,
     /// The bearer token of /tpp/ calls, which opens nothing else; `None` if no token opens them (CTL-2).
     pub operate_token: Option<Secret>,
+    /// The bearer token of `/events`, which opens nothing else; `None` if no token opens it (CTL-3).
+    pub events_token: Option<Secret>,
     /// The accepted hosts; `None` for the listener's own address and localhost.
     pub hosts: Option<Vec<Authority>>,
     /// TLS; `None` for plain HTTP.
@@ -124,6 +126,9 @@ pub(super) fn read(
     let operate = ["operate_token", "operate_token_file"];
     let others = [&token, &metrics_token, &readiness_token];
     let operate_token = own_token(&mut section, operate, &others, base);
+    let events = ["events_token", "events_token_file"];
+    let others = [&token, &metrics_token, &readiness_token, &operate_token];
+    let events_token = own_token(&mut section, events, &others, base);
     let hosts = section.optional("hosts").and_then(|value| hosts(&value));
     let encrypts = ["certificate", "key", "client_ca"].map(|key| section.has(key)) != [false; 3];
     let mut tls = encrypts.then(|| tls(&mut section, base)).flatten();
@@ -165,6 +170,7 @@ pub(super) fn read(
         metrics_token,
         readiness_token,
         operate_token,
+        events_token,
         hosts,
         tls,
     };

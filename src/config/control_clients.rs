@@ -16,6 +16,8 @@ pub enum ControlRole {
     Readiness,
     /// The calls of the bank's operators: on TPPs (CTL-2), and on the running gateway.
     Operate,
+    /// The stream of events (CTL-3).
+    Events,
 }
 
 /// The DNS names of the client certificates with each role, in lower case.
@@ -27,6 +29,8 @@ pub struct ClientRoles {
     readiness: Option<Vec<String>>,
     /// Nobody, unless they are listed.
     operate: Vec<String>,
+    /// Nobody, unless they are listed.
+    events: Vec<String>,
 }
 
 impl ClientRoles {
@@ -40,14 +44,13 @@ impl ClientRoles {
         };
         let readiness = section.optional("readiness").map(|value| names(&value));
         let operate = section.optional("operate").map(|value| names(&value));
+        let events = section.optional("events").map(|value| names(&value));
         section.finish();
         Some(Self {
             calls: calls?,
             metrics: metrics?,
-            operate: match operate {
-                Some(names) => names?,
-                None => Vec::new(),
-            },
+            operate: operate.unwrap_or_else(|| Some(Vec::new()))?,
+            events: events.unwrap_or_else(|| Some(Vec::new()))?,
             readiness: match readiness {
                 Some(names) => Some(names?),
                 None => None,
@@ -67,8 +70,15 @@ impl ClientRoles {
             ControlRole::Metrics => Some(&self.metrics),
             ControlRole::Readiness => self.readiness.as_ref(),
             ControlRole::Operate => Some(&self.operate),
+            ControlRole::Events => Some(&self.events),
         };
         listed.is_none_or(|listed| names.iter().any(|name| listed.contains(name)))
+    }
+
+    /// The first of these DNS names, in lower case, that reads events: the name of a consumer.
+    pub fn consumer<'a>(&self, names: &'a [String]) -> Option<&'a str> {
+        let found = names.iter().find(|name| self.events.contains(name));
+        found.map(String::as_str)
     }
 }
 

@@ -18,7 +18,7 @@ const OTHERS: [&str; 8] = [
     include_str!("other_keys.yaml"),
     include_str!("hsm_keys.yaml"),
     include_str!("hsm_pin_files.yaml"),
-    "control: {socket: x, token: x, metrics_token: x, readiness_token: x, operate_token: x}\n\
+    "control: {socket: x, token: x, metrics_token: x, readiness_token: x, operate_token: x, events_token: x}\n\
      state: {postgres: {url: x, password: x}}\n\
      upstream: {address: x, host: x, networks: [x], name_servers: [x], tls: {ca: x, name: x, certificate: x, key: x},\n\
      \x20 health: {path: /, status: 200, interval: 1s, timeout: 1s, healthy_after: 2, unhealthy_after: 2},\n\
@@ -257,7 +257,7 @@ mod tests {
     use crate::expiring::Expiring;
 
     /// What the files and folders of the other keys hold neither ends nor fills.
-    const ENDLESS: [(&str, &str); 21] = [
+    const ENDLESS: [(&str, &str); 23] = [
         ("listener.key", KEY),
         ("listener.other_certificates[].key", KEY),
         ("control.key", KEY),
@@ -273,6 +273,7 @@ mod tests {
         ("control.metrics_token_file", TOKEN),
         ("control.readiness_token_file", TOKEN),
         ("control.operate_token_file", TOKEN),
+        ("control.events_token_file", TOKEN),
         ("state.postgres.password_file", TOKEN),
         ("control.socket", "a socket"),
         ("sca.token_seals", "counted for sca.token_keys"),
@@ -282,6 +283,7 @@ mod tests {
         ),
         ("assertion.previous", "the same"),
         ("state.hash_key", "hashes, so nothing is used up"),
+        ("state.events.customer_key", "hashes, so nothing is used up"),
         ("registers.local", "the bank's own list has no date"),
         (
             "revocation.addresses[].issuer",

@@ -6,10 +6,13 @@ use std::path::Path;
 
 use super::{postgres, section::Section, state_folder};
 use crate::interface::operations::Environment;
-use crate::state::{self, EngineSettings, StateSettings};
+use crate::state::{self, EngineSettings, EventSettings, StateSettings};
 
 /// The upper bound of every limit in memory.
 const MOST: u64 = 100_000_000;
+
+/// The longest time for which events are kept, in days.
+const MOST_DAYS: u32 = 3_650;
 
 /// Reads the section, which is optional.
 pub(super) fn read(root: &mut Section<'_>, base: &Path, environment: Environment) -> StateSettings {
@@ -54,6 +57,26 @@ pub(super) fn read(root: &mut Section<'_>, base: &Path, environment: Environment
     let ids = section.optional("request_ids_in_memory");
     if let Some(ids) = ids.and_then(|value| value.integer(1_000..=most)) {
         settings.request_ids_in_memory = ids;
+    }
+    settings.events = events(&mut section, base);
+    section.finish();
+    settings
+}
+
+/// Reads the section `state.events` (CTL-3), which is optional.
+fn events(state: &mut Section<'_>, base: &Path) -> EventSettings {
+    let mut settings = EventSettings::default();
+    let Some(mut section) = state.optional_section("events") else {
+        return settings;
+    };
+    let days = section.optional("keep_days");
+    if let Some(days) = days.and_then(|value| value.integer(1..=MOST_DAYS)) {
+        settings.keep_days = days;
+    }
+    let key = section.optional("customer_key");
+    settings.customer_key = key.and_then(|value| value.secret_path(base));
+    if let Err(fault) = settings.check() {
+        section.fault("customer_key", fault.to_string());
     }
     section.finish();
     settings

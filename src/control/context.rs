@@ -1,5 +1,6 @@
 //! The parts of the gateway that calls use, and the limit on the body of a call.
 
+use super::observations::Observations;
 use crate::{
     clock::{Clock, LogTime},
     in_use::{Current, InUse},
@@ -25,6 +26,8 @@ pub struct ControlContext {
     pub store: Arc<StateStore>,
     /// The clock.
     pub clock: Clock,
+    /// The events that this gateway observes (CTL-3).
+    pub observations: Arc<Observations>,
     /// The metrics.
     pub telemetry: Arc<Telemetry>,
     /// The current configuration.

@@ -30,6 +30,17 @@ pub(super) enum ApiFault {
     OtherRole,
     /// The call has a query.
     Query,
+    /// The query of `/events` is not one that it takes (CTL-3).
+    EventsQuery(&'static str),
+    /// The cursor is none of this state's stream.
+    CursorUnknown,
+    /// Events after the cursor are no longer kept.
+    CursorTooOld {
+        /// The oldest cursor that works.
+        oldest: String,
+    },
+    /// As many calls as may wait for events do.
+    TooManyWait,
     /// The query of `/readyz` is not the one that it takes.
     OtherQuery,
     /// The content type is not JSON.
@@ -134,6 +145,9 @@ impl ApiFault {
                         .map(|fault| json!({ "reason": reason, "text": fault }));
                     members.insert("faults".into(), faults.collect());
                 }
+                Self::CursorTooOld { oldest } => {
+                    members.insert("oldest".into(), json!(oldest));
+                }
                 Self::OtherPsu { redirect_uri }
                 | Self::TppBlocked { redirect_uri }
                 | Self::TppNotRegistered { redirect_uri } => {
@@ -146,6 +160,7 @@ impl ApiFault {
         let header = match self {
             Self::Unauthorized => Some((header::WWW_AUTHENTICATE, "Bearer")),
             Self::Unavailable => Some((header::RETRY_AFTER, "1")),
+            Self::TooManyWait => Some((header::RETRY_AFTER, "5")),
             // The rest of the body is not read.
             Self::LongBody | Self::SlowBody | Self::OldConnection => {
                 Some((header::CONNECTION, "close"))
@@ -169,6 +184,10 @@ impl ApiFault {
             Self::OldConnection => Meaning(421, Code::BadRequest, "connection-outdated"),
             Self::ForeignOrigin => Meaning(403, Code::Forbidden, "origin-foreign"),
             Self::Query | Self::OtherQuery => Meaning(400, Code::BadRequest, "query-unexpected"),
+            Self::EventsQuery(_) => Meaning(400, Code::BadRequest, "events-query-invalid"),
+            Self::CursorUnknown => Meaning(400, Code::BadRequest, "cursor-unknown"),
+            Self::CursorTooOld { .. } => Meaning(410, Code::BadRequest, "cursor-too-old"),
+            Self::TooManyWait => Meaning(503, Code::SystemError, "consumers-waiting"),
             Self::Unauthorized => Meaning(401, Code::Forbidden, "caller-unknown"),
             Self::OtherRole => Meaning(403, Code::Forbidden, "role-other"),
             Self::OtherMediaType => Meaning(415, Code::FormatError, "media-type-unsupported"),
@@ -214,7 +233,7 @@ impl ApiFault {
                 "This listener requires its token: Authorization: Bearer <token>.".into()
             }
             Self::OtherRole => {
-                "The caller has no role for this call; control.clients and operate_token_file give roles.".into()
+                "The caller has no role for this call; control.clients, operate_token_file and events_token_file give roles.".into()
             }
             Self::ForeignHost => {
                 "This listener has another host; control.hosts lists the accepted ones."
@@ -226,6 +245,10 @@ impl ApiFault {
             Self::ForeignOrigin => "Pages of another origin are not answered here.".into(),
             Self::Query => "A call has no query; its members are in the body.".into(),
             Self::OtherQuery => "/readyz takes no query but local=1, which asks about this replica alone.".into(),
+            Self::EventsQuery(text) => (*text).into(),
+            Self::CursorUnknown => "The cursor in after is none of this gateway's stream of events; send next of an earlier answer, or leave after out to begin with the oldest event.".into(),
+            Self::CursorTooOld { .. } => "Events after this cursor are no longer kept, so some are lost to this consumer. Compare the bank's records with POST /psu/list, and go on with after set to oldest.".into(),
+            Self::TooManyWait => "As many calls as may wait for events do; call again after Retry-After, or with wait=0.".into(),
             Self::OtherMediaType => "The body must be application/json.".into(),
             Self::LongBody => format!("The body must be whole, and of at most {MAX_BODY} bytes."),
             Self::SlowBody => "The body did not arrive in time.".into(),
@@ -337,6 +360,12 @@ mod tests {
             ApiFault::EndpointUnknown,
             ApiFault::EndpointNeeded,
             ApiFault::Query,
+            ApiFault::EventsQuery("It is no query."),
+            ApiFault::CursorUnknown,
+            ApiFault::CursorTooOld {
+                oldest: String::new(),
+            },
+            ApiFault::TooManyWait,
             ApiFault::OtherMediaType,
             ApiFault::LongBody,
             ApiFault::SlowBody,

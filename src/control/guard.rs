@@ -30,6 +30,9 @@ const METRICS: &str = "/metrics";
 /// So does a balancer, if readiness has a credential.
 const READINESS: &str = "/readyz";
 
+/// The stream of events, with a role of its own. The audit has the changes themselves, and no record of each poll.
+pub(super) const EVENTS: &str = "/events";
+
 /// The calls that change or reveal something, which the audit has records of, and the role that each needs. A test names the others, and why
 /// they have none.
 const AUDITED: [(&str, ControlRole); 21] = [
@@ -62,10 +65,26 @@ fn role_of(path: &str) -> ControlRole {
     match path {
         METRICS => ControlRole::Metrics,
         READINESS => ControlRole::Readiness,
+        EVENTS => ControlRole::Events,
         _ => audited
             .find(|(call, _)| *call == path)
             .map_or(ControlRole::Calls, |(_, role)| *role),
     }
+}
+
+/// The name of the caller of `/events`, by which its position is counted: the listed name of its client certificate, or else the way it came.
+pub(super) fn consumer<'a>(
+    access: &ControlAccess,
+    arrival: Option<&Arrival>,
+    names: Option<&'a ClientNames>,
+) -> &'a str {
+    let clients = access.tls.as_ref().and_then(|tls| tls.clients.as_ref());
+    let name = clients
+        .zip(names)
+        .and_then(|(clients, names)| clients.consumer(&names.0));
+    let by_socket = arrival.is_some_and(|arrival| arrival.local.is_none());
+    let other = if by_socket { "socket" } else { "token" };
+    name.unwrap_or(other)
 }
 
 /// The connection of a request.
@@ -218,7 +237,13 @@ fn judge(access: &ControlAccess, request: &Request) -> Result<(), ApiFault> {
     if clients.is_some_and(|clients| !clients.permit(role, names)) {
         return Err(ApiFault::OtherRole);
     }
-    if role == ControlRole::Operate && !gives_operate(access, arrival) {
+    let own = match role {
+        ControlRole::Operate => access.operate_token.as_ref(),
+        ControlRole::Events => access.events_token.as_ref(),
+        ControlRole::Calls | ControlRole::Metrics | ControlRole::Readiness => None,
+    };
+    let is_special = matches!(role, ControlRole::Operate | ControlRole::Events);
+    if is_special && own.is_none() && !gives_without_token(access, arrival) {
         return Err(ApiFault::OtherRole);
     }
     let token = match role {
@@ -226,34 +251,32 @@ fn judge(access: &ControlAccess, request: &Request) -> Result<(), ApiFault> {
         ControlRole::Metrics => access.metrics_token.as_ref().or(access.token.as_ref()),
         ControlRole::Readiness => access.readiness_token.as_ref(),
         // The owner of a Unix socket has every role, with the token of calls too.
-        ControlRole::Operate if arrival.local.is_none() => {
-            access.token.as_ref().or(access.operate_token.as_ref())
+        ControlRole::Operate | ControlRole::Events if arrival.local.is_none() => {
+            access.token.as_ref().or(own)
         }
-        ControlRole::Operate => access.operate_token.as_ref(),
+        ControlRole::Operate | ControlRole::Events => own,
     };
     let guards_metrics = path == METRICS && (token.is_some() || client_ca.is_some());
     let any_host = path == OPENAPI || guards_readiness || guards_metrics;
     if !any_host {
         judge_source(access, request, arrival)?;
     }
-    let also = access.operate_token.as_ref();
-    let also = also.filter(|_| role == ControlRole::Operate);
     let is_shown = |token| is_shown(token, request.headers());
     match token {
-        Some(token) if !is_shown(token) && !also.is_some_and(is_shown) => {
+        Some(token) if !is_shown(token) && !own.is_some_and(is_shown) => {
             Err(ApiFault::Unauthorized)
         }
         _ => Ok(()),
     }
 }
 
-/// CTL-2: whether the configuration gives somebody the role `operate` who may come by this connection: by a token or a certificate of its
-/// own, or as the owner of a Unix socket. A listener without any credential, in the sandbox on loopback, answers every caller.
-fn gives_operate(access: &ControlAccess, arrival: &Arrival) -> bool {
+/// CTL-2, CTL-3: whether the configuration gives a role of its own without a token of its own to somebody who may come by this connection: by
+/// a certificate, or as the owner of a Unix socket. A listener without any credential, in the sandbox on loopback, answers every caller.
+fn gives_without_token(access: &ControlAccess, arrival: &Arrival) -> bool {
     let tls = access.tls.as_ref();
     let by_certificate = tls.is_some_and(|tls| tls.clients.is_some());
     let is_open = access.token.is_none() && tls.is_none_or(|tls| tls.client_ca.is_none());
-    arrival.local.is_none() || access.operate_token.is_some() || by_certificate || is_open
+    arrival.local.is_none() || by_certificate || is_open
 }
 
 /// Checks that Host is the listener's own, and also Origin if a browser sent one.
@@ -342,9 +365,13 @@ fn shown(headers: &HeaderMap) -> Option<&[u8]> {
 mod tests {
     use super::*;
 
-    /// The calls that the audit has no records of: they change nothing and tell of no TPP and no PSU.
-    const NOT_AUDITED: [(&str, &str); 5] = [
+    /// The calls that the audit has no records of: they change nothing, and tell of no TPP and no PSU but `/events`.
+    const NOT_AUDITED: [(&str, &str); 6] = [
         ("/livez", "that the process runs"),
+        (
+            EVENTS,
+            "changes that the audit has records of, every few seconds",
+        ),
         ("/readyz", "readiness and its causes, every few seconds"),
         ("/metrics", "numbers, every few seconds"),
         (

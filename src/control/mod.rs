@@ -15,9 +15,10 @@ mod members;
 // Records of calls in the audit.
 mod audited;
 
-// Calls: the end of an SCA, PSUs, the permissions of one customer, the status of the gateway.
+// Calls: the end of an SCA, PSUs, the permissions of one customer, events, the status of the gateway.
 mod accesses;
 mod endpoint;
+mod events;
 mod live_sca;
 mod moves;
 mod operate;
@@ -32,6 +33,9 @@ mod daily;
 mod logs;
 mod reload;
 
+// What this gateway observes, for the stream of events.
+mod observations;
+
 // Listening, access control, and calls that run without their callers.
 mod bound;
 mod guard;
@@ -45,6 +49,7 @@ pub mod import;
 pub use bound::{Bound, SharedSocket, try_bind};
 pub use context::{ControlContext, Reload};
 pub use listen::StopSignal;
+pub use observations::Observations;
 pub use watch::Readiness;
 
 use crate::in_use::InUse;
@@ -58,6 +63,7 @@ use axum::{
     routing::{get, post},
 };
 use context::{Call, MAX_BODY};
+use events::Polling;
 use fault::ApiFault;
 use members::Members;
 use running::RunningCalls;
@@ -115,7 +121,8 @@ impl Listener {
         let signals = self.signals.map(|signals| (signals.hangup, signals.reopen));
         let (hangup, reopen) = signals.unzip();
         let running = RunningCalls::default();
-        let routes = routes(Arc::clone(&context), stopping, running.clone());
+        let polling = Polling::new(closing.clone(), Arc::clone(&context));
+        let routes = routes(Arc::clone(&context), stopping, polling, running.clone());
         let telemetry = Arc::clone(&context.telemetry);
         tokio::select! {
             served = listen::serve(self.bound, &context.current, routes, running, telemetry, closing) => {
@@ -127,12 +134,22 @@ impl Listener {
             () = reload::when_changed(&context) => {}
             () = logs::reopen_at_signal(&context, reopen) => {}
             () = daily::log_each_day(&context) => {}
+            () = events::watch_consumers(&context) => {}
+            () = context.observations.write_all(&context.store) => {}
         }
     }
 }
 
 /// All routes, behind the guard.
-fn routes(context: Arc<ControlContext>, stopping: StopSignal, running: RunningCalls) -> Router {
+fn routes(
+    context: Arc<ControlContext>,
+    stopping: StopSignal,
+    polling: Polling,
+    running: RunningCalls,
+) -> Router {
+    let stream = Router::new()
+        .route("/events", get(events::poll))
+        .with_state(polling);
     let watched = Router::new()
         .route("/livez", get(watch::live))
         .route("/readyz", get(watch::ready))
@@ -165,6 +182,7 @@ fn routes(context: Arc<ControlContext>, stopping: StopSignal, running: RunningCa
         .with_state(Arc::clone(&context));
     watched
         .merge(calls)
+        .merge(stream)
         .fallback(|State(context): State<Arc<ControlContext>>| async move {
             ApiFault::NoSuchCall.answer(&context)
         })

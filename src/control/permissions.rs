@@ -4,12 +4,12 @@
 
 use super::members;
 use crate::{
-    admission::{DETAILS_CONSENT_LASTS, SCA_LASTS, SESSION_LASTS},
+    admission::{DETAILS_CONSENT_LASTS, SESSION_LASTS},
     clock::Timestamp,
     interface::headers::CorporateId,
     state::{
         AccountHash, Accounts, Consent, Context, CorporateHash, CustomerAccess, Keys, Known, Psu,
-        Session,
+        SCA_LASTS, Session,
     },
 };
 use serde_json::{Map, Value, json};

@@ -6,10 +6,34 @@
 
 use crate::{
     audit::AuditKind,
+    clock::Clock,
+    control::Observations,
     interface::TppId,
+    seen::SeenEvent,
+    state::NewEvent,
     telemetry::{RegistrationEvent, Telemetry},
     trust::{Registers, Roles, register::Registration},
 };
+use std::sync::Arc;
+
+/// What is told of each event of a TPP.
+#[derive(Clone, Debug)]
+pub(super) struct Tellers {
+    /// The metrics, and the audit.
+    pub(super) telemetry: Arc<Telemetry>,
+    /// The events for the bank's services.
+    pub(super) observations: Arc<Observations>,
+}
+
+impl Tellers {
+    /// The tellers of a gateway with this clock.
+    pub(super) fn new(telemetry: &Arc<Telemetry>, clock: &Clock) -> Self {
+        Self {
+            telemetry: Arc::clone(telemetry),
+            observations: Arc::new(Observations::new(clock.clone())),
+        }
+    }
+}
 
 /// The TPPs that one reload names: a truncated file takes the roles of all.
 const NAMED: usize = 100;
@@ -63,10 +87,15 @@ fn why(has: &Registration<'_>) -> String {
     }
 }
 
-/// Counts them, and tells the first ones to the log and the audit.
-pub(super) fn tell(losses: &[Loss], telemetry: &Telemetry) {
+/// Counts them, adds them to the events, and tells the first ones to the log and the audit.
+pub(super) fn tell(losses: &[Loss], telemetry: &Telemetry, observations: &Observations) {
     for loss in losses {
         telemetry.registration(loss.event);
+        let (tpp, roles) = (loss.tpp.clone(), loss.roles.to_string());
+        observations.push(match loss.event {
+            RegistrationEvent::RoleLost => NewEvent::RoleLost { tpp, roles },
+            _ => NewEvent::RegistrationLost { tpp, roles },
+        });
     }
     let audit = telemetry.audit();
     for loss in losses.iter().take(NAMED) {
@@ -85,8 +114,20 @@ pub(super) fn tell(losses: &[Loss], telemetry: &Telemetry) {
     }
 }
 
+/// Adds what was seen of a TPP to the events (CTL-3).
+pub(super) fn tell_seen(seen: SeenEvent, tellers: &Tellers) {
+    tellers.observations.push(match seen {
+        SeenEvent::New(tpp) => {
+            tell_new(&tpp, &tellers.telemetry);
+            NewEvent::TppSeen { tpp }
+        }
+        SeenEvent::Before(tpp) => NewEvent::TppSeen { tpp },
+        SeenEvent::Ends { tpp, serial, end } => NewEvent::CertificateEnds { tpp, serial, end },
+    });
+}
+
 /// Counts a TPP whose signature verified for the first time in 30 days, and tells the log and the audit.
-pub(super) fn tell_new(tpp: &TppId, telemetry: &Telemetry) {
+fn tell_new(tpp: &TppId, telemetry: &Telemetry) {
     telemetry.registration(RegistrationEvent::FirstSeen);
     tracing::info!(%tpp, "a TPP called for the first time in 30 days");
     let audit = telemetry.audit();

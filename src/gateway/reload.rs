@@ -5,13 +5,13 @@
 //! process cannot change, such as the address of a listener, stay, and their changed keys are reported. Deliberately not here:
 //! the triggers of a reload (`control`).
 
-use super::registrations;
+use super::registrations::{self, Tellers};
 use crate::{
     admission::Snapshot,
     audit::AuditKind,
     clock::{Clock, LogTime},
     config::{Fixed, Settings},
-    control::Reload,
+    control::{Observations, Reload},
     hex,
     in_use::{Current, InUse},
     telemetry::Telemetry,
@@ -33,6 +33,7 @@ pub(super) struct Reloader {
     current: Arc<Current>,
     clock: Clock,
     telemetry: Arc<Telemetry>,
+    observations: Arc<Observations>,
     upkeep: Arc<Upkeep>,
     /// Allows one reload at a time.
     turn: Mutex<()>,
@@ -40,12 +41,12 @@ pub(super) struct Reloader {
 
 impl Reloader {
     /// Creates a reloader of `source`, for a gateway that was started with these fixed settings.
-    pub(super) const fn new(
+    pub(super) fn new(
         source: PathBuf,
         fixed: Fixed,
         current: Arc<Current>,
         clock: Clock,
-        telemetry: Arc<Telemetry>,
+        tellers: &Tellers,
         upkeep: Arc<Upkeep>,
     ) -> Self {
         Self {
@@ -53,7 +54,8 @@ impl Reloader {
             fixed,
             current,
             clock,
-            telemetry,
+            telemetry: Arc::clone(&tellers.telemetry),
+            observations: Arc::clone(&tellers.observations),
             upkeep,
             turn: Mutex::new(()),
         }
@@ -124,7 +126,7 @@ impl Reloader {
             before.snapshot.seen.tpps(now),
         );
         self.current.store(Arc::new(in_use));
-        registrations::tell(&losses, &self.telemetry);
+        registrations::tell(&losses, &self.telemetry, &self.observations);
         Ok(needs_restart)
     }
 }

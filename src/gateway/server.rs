@@ -7,7 +7,7 @@ use super::{
     error_body::ErrorBodySettings,
     gate::{Gate, GateSettings},
     listener::{self, PublicListener, PublicSocket},
-    registrations,
+    registrations::{self, Tellers},
     reload::{self, Reloader},
     signals::Signals,
     sockets::{Inherited, OpenSockets},
@@ -19,7 +19,7 @@ use crate::{
     audit::{self, Audit, AuditKind},
     clock::Clock,
     config::{Fixed, Listener, Settings, Shutdown},
-    control::{self, ControlContext, ControlSignals, Readiness, Reload},
+    control::{self, ControlContext, ControlSignals, Observations, Readiness, Reload},
     in_use::{Current, InUse},
     interface::operations::Environment,
     sca::{Links, ScaSettings},
@@ -49,11 +49,12 @@ use tokio::sync::watch;
 /// that.
 const RUNTIMES_WITHIN: Duration = Duration::from_secs(2);
 
-/// The longest waits after the drain: for the runtimes, for the certificates that were seen, for the last records of the audit and lines of
-/// the access log, for both again when they are closed, and for the last events. Only a disk or a reader that takes nothing more makes them as long.
-const AFTER_DRAIN: [Duration; 7] = [
+/// The longest waits after the drain: for the runtimes, for the certificates that were seen, for the last observations of TPPs, for the last records of
+/// the audit and lines of the access log, for both again when they are closed, and for the last lines of events. Only a disk or a reader that takes nothing more makes them as long.
+const AFTER_DRAIN: [Duration; 8] = [
     RUNTIMES_WITHIN,
     seen::LAST_WITHIN,
+    LAST_WITHIN,
     LAST_WITHIN,
     LAST_WITHIN,
     audit::LAST_WITHIN,
@@ -105,6 +106,9 @@ pub fn serve(checked: Checked, startup: Startup) -> Result<(), StartFault> {
         shutdown_signal: Box::new(by_signal),
     });
     drop(prepared.seen);
+    prepared
+        .observations
+        .write_last(&prepared.store, LAST_WITHIN);
     prepared.telemetry.say_left_out(true);
     let audit = prepared.telemetry.audit();
     audit.record(audit.event(AuditKind::Stopped));
@@ -136,6 +140,8 @@ pub(super) struct Prepared {
     pub(super) readiness: Readiness,
     /// Writes the certificates that were seen, the last time when it is dropped; `None` if the system refuses a thread.
     pub(super) seen: Option<SeenKeeper>,
+    observations: Arc<Observations>,
+    store: Arc<StateStore>,
 }
 
 /// Makes everything ready that can fail.
@@ -151,11 +157,12 @@ pub(super) fn prepare(
     let (socket, bound, sockets) = bind(&fixed, &mut inherited)?;
     let source = reloadable.files.source.clone();
     let telemetry = Arc::new(telemetry(&fixed, source.as_deref(), folders, &clock)?);
+    let tellers = Tellers::new(&telemetry, &clock);
     let links = links(&reloadable.sca, fixed.environment, &clock)?;
     let store = Arc::new(StateStore::open(&fixed.state).map_err(StartFault::State)?);
     let signer = assertion_signer(reloadable.assertion.as_ref(), &fixed.system)?;
     let mut server = server(fixed.listener.threads);
-    let seen = start_checks(&reloadable.snapshot, &fixed, &clock, &telemetry)?;
+    let seen = start_checks(&reloadable.snapshot, &fixed, &clock, &tellers)?;
     let upkeep = Upkeep::start(&telemetry).map_err(StartFault::Upstreams)?;
     let core = reloadable.upstreams.longest();
     let upstreams = Upstreams::start(reloadable.upstreams.clone(), None, &upkeep);
@@ -164,30 +171,25 @@ pub(super) fn prepare(
         &fixed, reloadable, links, signer, upstreams, &telemetry, now,
     );
     let current = Arc::new(Current::from_pointee(in_use));
-    let gate = Gate::new(
-        Arc::clone(&current),
-        Arc::clone(&store),
-        clock.clone(),
-        Arc::clone(&telemetry),
-        gate_settings(&fixed),
-    );
+    let gate = gate(&current, &store, &clock, &telemetry, &fixed);
     let drain = Drain::new(Arc::clone(gate.underway()), &fixed, core);
     let accepting = Arc::new(AtomicBool::new(false));
     let (socket, open, pulse) = closed(socket, &accepting);
     let public = listen(socket, gate, &fixed.listener, &current, &clock)?;
     let (system, watch) = (fixed.system.clone(), fixed.watch);
+    let observations = Arc::clone(&tellers.observations);
     let reload = source.map(|source| -> Arc<dyn Reload> {
         let (current, clock) = (Arc::clone(&current), clock.clone());
-        let telemetry = Arc::clone(&telemetry);
         Arc::new(Reloader::new(
-            source, fixed, current, clock, telemetry, upkeep,
+            source, fixed, current, clock, &tellers, upkeep,
         ))
     });
     let context = Arc::new(ControlContext {
         system,
         current,
-        store,
+        store: Arc::clone(&store),
         clock,
+        observations: Arc::clone(&observations),
         telemetry: Arc::clone(&telemetry),
         reload,
         watch,
@@ -214,6 +216,8 @@ pub(super) fn prepare(
         accepting,
         readiness,
         seen,
+        observations,
+        store,
     })
 }
 
@@ -238,8 +242,14 @@ fn links(sca: &ScaSettings, environment: Environment, clock: &Clock) -> Result<L
         .map_err(|fault| StartFault::TokenKeys(sca.token_keys.clone(), fault))
 }
 
-fn gate_settings(fixed: &Fixed) -> GateSettings {
-    GateSettings {
+fn gate(
+    current: &Arc<Current>,
+    store: &Arc<StateStore>,
+    clock: &Clock,
+    telemetry: &Arc<Telemetry>,
+    fixed: &Fixed,
+) -> Gate {
+    let settings = GateSettings {
         origin: ErrorBodySettings {
             system: fixed.system.clone(),
             documentation: fixed.listener.documentation.clone(),
@@ -248,7 +258,14 @@ fn gate_settings(fixed: &Fixed) -> GateSettings {
         body_timeout: fixed.listener.body_timeout,
         hsts: fixed.listener.hsts,
         limits: fixed.listener.limits.clone(),
-    }
+    };
+    Gate::new(
+        Arc::clone(current),
+        Arc::clone(store),
+        clock.clone(),
+        Arc::clone(telemetry),
+        settings,
+    )
 }
 
 /// The signer of assertions for the core, if they are configured (FWD-1).
@@ -267,7 +284,7 @@ fn start_checks(
     snapshot: &Snapshot,
     fixed: &Fixed,
     clock: &Clock,
-    telemetry: &Arc<Telemetry>,
+    tellers: &Tellers,
 ) -> Result<Option<SeenKeeper>, StartFault> {
     if let Some(registers) = &snapshot.registers {
         let now = clock.now();
@@ -289,7 +306,7 @@ fn start_checks(
             .start(clock)
             .map_err(|error| StartFault::Revocation(error.to_string()))?;
     }
-    Ok(keep_seen(&snapshot.seen, fixed, clock, telemetry))
+    Ok(keep_seen(&snapshot.seen, fixed, clock, tellers))
 }
 
 /// Starts to keep the certificates by which requests are signed. Without that, requests are judged all the same.
@@ -297,12 +314,12 @@ fn keep_seen(
     seen: &Arc<SeenCertificates>,
     fixed: &Fixed,
     clock: &Clock,
-    telemetry: &Arc<Telemetry>,
+    tellers: &Tellers,
 ) -> Option<SeenKeeper> {
     let path = seen::file_beside(&fixed.state.file);
-    let telemetry = Arc::clone(telemetry);
-    let kept = SeenKeeper::start(Arc::clone(seen), path, clock.clone(), move |tpp| {
-        registrations::tell_new(tpp, &telemetry);
+    let tellers = tellers.clone();
+    let kept = SeenKeeper::start(Arc::clone(seen), path, clock.clone(), move |event| {
+        registrations::tell_seen(event, &tellers);
     });
     let warn = |error: &io::Error| {
         tracing::warn!(%error, "the certificates that were seen are not kept");

@@ -3,11 +3,12 @@
 //! If the disk hangs, only this thread hangs. Processes that share a folder share the file: each adds what the others have written.
 
 use super::{
+    ending::{SeenEvent, Spoken},
     file::{self, FoundCertificates},
     record::{SeenRecord, day_of},
     shared::SeenCertificates,
 };
-use crate::{clock::Clock, interface::TppId};
+use crate::clock::Clock;
 use std::{
     io,
     path::{Path, PathBuf},
@@ -26,7 +27,8 @@ pub const LAST_WITHIN: Duration = Duration::from_secs(1);
 pub struct SeenKeeper(Arc<SeenCertificates>);
 
 impl SeenKeeper {
-    /// Starts the thread. `on_new` is told of each TPP that was not seen within 30 days before, a minute after its request at the latest.
+    /// Starts the thread. `on_event` is called for each TPP of the file at once, for each TPP that was not seen within 30 days before, a minute after its request at the latest,
+    /// and for each certificate that ends within 30 days: once in a process, when the first certificate of a day is noted at the latest.
     ///
     /// # Errors
     /// The system refuses a thread.
@@ -34,7 +36,7 @@ impl SeenKeeper {
         seen: Arc<SeenCertificates>,
         path: PathBuf,
         clock: Clock,
-        on_new: impl Fn(&TppId) + Send + 'static,
+        on_event: impl Fn(SeenEvent) + Send + 'static,
     ) -> io::Result<Self> {
         let of_thread = Arc::clone(&seen);
         std::thread::Builder::new()
@@ -42,7 +44,7 @@ impl SeenKeeper {
             .spawn(move || {
                 let mut file = KeptFile::new(path);
                 file.restore(&of_thread);
-                work(&of_thread, &mut file, &clock, &on_new);
+                work(&of_thread, &mut file, &clock, &on_event);
                 of_thread.mark_stopped();
             })?;
         Ok(Self(seen))
@@ -57,12 +59,24 @@ impl Drop for SeenKeeper {
     }
 }
 
-fn work(seen: &SeenCertificates, file: &mut KeptFile, clock: &Clock, on_new: &impl Fn(&TppId)) {
+fn work(
+    seen: &SeenCertificates,
+    file: &mut KeptFile,
+    clock: &Clock,
+    on_event: &impl Fn(SeenEvent),
+) {
+    let mut spoken = Spoken::default();
+    let before = seen.tpps(clock.now()).into_iter();
+    before.map(SeenEvent::Before).for_each(on_event);
     loop {
         let (changed, is_last) = seen.wait_for_change();
         if let Some(record) = changed {
-            seen.take_new().iter().for_each(on_new);
-            let today = day_of(clock.now());
+            let now = clock.now();
+            let new = seen.take_new().into_iter().map(SeenEvent::New);
+            new.for_each(on_event);
+            let ending = spoken.take_ending(&record, now).into_iter();
+            ending.for_each(on_event);
+            let today = day_of(now);
             seen.forget(today);
             if !file.write(record, today) {
                 seen.mark_changed();

@@ -10,9 +10,12 @@ mod record;
 mod shared;
 // The lines of the file.
 mod file;
+// The certificates that end soon.
+mod ending;
 // The thread that reads and writes the file.
 mod keeper;
 
+pub use ending::SeenEvent;
 pub use file::file_beside;
 pub use keeper::{LAST_WITHIN, SeenKeeper};
 pub use shared::SeenCertificates;

@@ -74,6 +74,10 @@ fn within_bounds(first: &[Vec<u8>], then: &[Vec<u8>]) -> Vec<Vec<u8>> {
 /// The SHA-256 of a certificate's DER.
 type Fingerprint = [u8; 32];
 
+pub(super) fn fingerprint_of(leaf: &[u8]) -> Fingerprint {
+    Sha256::digest(leaf).into()
+}
+
 /// The bounded set of certificates. The bounds drop those whose last day is the oldest.
 #[derive(Clone, Debug)]
 pub(super) struct SeenRecord {
@@ -114,7 +118,7 @@ impl SeenRecord {
 
     /// Adds a certificate, or its later day and what came with it; returns whether that changed anything.
     pub(super) fn add(&mut self, seen: SeenCertificate) -> bool {
-        let fingerprint: Fingerprint = Sha256::digest(&seen.certificates.leaf).into();
+        let fingerprint = fingerprint_of(&seen.certificates.leaf);
         let tpp = seen.tpp.clone();
         let of_tpp = self.by_tpp.entry(tpp.clone()).or_default();
         if let Some(known) = of_tpp.get_mut(&fingerprint) {

@@ -4,7 +4,7 @@
 mod pool;
 
 use super::{
-    SeenCertificates, SeenKeeper,
+    SeenCertificates, SeenEvent, SeenKeeper,
     file::{self, file_beside},
     keeper::KeptFile,
     record::{Bounds, SeenCertificate, SeenRecord},
@@ -198,8 +198,10 @@ fn a_file_keeps_them_over_a_restart() {
     let new = Arc::new(Mutex::new(0));
     let start = |seen: &Arc<SeenCertificates>| {
         let (seen, new) = (Arc::clone(seen), Arc::clone(&new));
-        let on_new = move |_: &TppId| *new.lock().unwrap() += 1;
-        SeenKeeper::start(seen, path.clone(), clock.clone(), on_new).unwrap()
+        let on_event = move |event| {
+            *new.lock().unwrap() += usize::from(matches!(event, SeenEvent::New(_)));
+        };
+        SeenKeeper::start(seen, path.clone(), clock.clone(), on_event).unwrap()
     };
     let seen = Arc::new(SeenCertificates::default());
     drop(start(&seen));

@@ -4,8 +4,8 @@
 //! event has a PSU-ID, an account, an agreement or the key of a customer.
 
 use super::{
-    EventSettings, OpenFault, StateStore, Unavailable, engine::Engine, hash_key, outbox::Outbox,
-    rules::Observed,
+    EventSettings, OpenFault, StateStore, Unavailable, engine::Engine, hash_key, moves::WrittenAs,
+    outbox::Outbox, rules::Observed,
 };
 use aws_lc_rs::hmac;
 use portvakt_base::{clock::Timestamp, values};
@@ -38,6 +38,24 @@ values! {
     }
 }
 
+impl EventKind {
+    /// Whether it is an event of a PSU's consent.
+    pub const fn is_of_consent(self) -> bool {
+        match self {
+            Self::ConsentGiven
+            | Self::ConsentNarrowed
+            | Self::ConsentWithdrawn
+            | Self::ConsentExpired => true,
+            Self::TppSeen
+            | Self::TppBlocked
+            | Self::TppUnblocked
+            | Self::RoleLost
+            | Self::RegistrationLost
+            | Self::CertificateEnds => false,
+        }
+    }
+}
+
 /// An event of the stream. A member that its kind does not have is `None`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
@@ -47,11 +65,12 @@ pub struct Event {
     pub at: Timestamp,
     /// The kind.
     pub kind: EventKind,
-    /// The TPP's organizationIdentifier. Of a block it is in the spelling of the call.
+    /// The TPP's organizationIdentifier. Of a block it is in the spelling of the call; of a consent it is the identity that the TPP has when
+    /// the stream is read (CTL-4).
     pub tpp: String,
     /// The customer whose consent it is, if the bank named one and a key is configured.
     pub customer: Option<CustomerPseudonym>,
-    /// Whether the consent is for a corporate agreement.
+    /// Whether the consent is for a corporate agreement; false if the event is of no consent.
     pub corporate: bool,
     /// The number of accounts of the consent as it is now; `None` also if it is for all accounts.
     pub accounts: Option<u64>,
@@ -192,7 +211,10 @@ impl EventKey {
         let Some(path) = &settings.customer_key else {
             return Ok(None);
         };
-        let missing = || OpenFault::File(path.clone(), std::io::ErrorKind::NotFound.into());
+        let missing = || {
+            let text = "there is no such file, and the gateway never makes it";
+            OpenFault::File(path.clone(), std::io::Error::other(text))
+        };
         hash_key::read(path)?
             .ok_or_else(missing)
             .map(|key| Some(Self(key)))
@@ -206,6 +228,16 @@ impl EventKey {
             *to = *from;
         }
         CustomerPseudonym(bytes)
+    }
+}
+
+impl EventSettings {
+    /// Checks the key, if the settings name one.
+    ///
+    /// # Errors
+    /// There is no such file, others may read it, or it is no key.
+    pub fn check(&self) -> Result<(), OpenFault> {
+        EventKey::read(self).map(drop)
     }
 }
 
@@ -229,7 +261,16 @@ impl StateStore {
         // One more tells whether there are more.
         let most = u32::try_from(limit.saturating_add(1)).unwrap_or(u32::MAX);
         let after_sequence = after.map_or(0, |cursor| cursor.sequence);
-        let outbox: Outbox = self.engine.events(after_sequence, most).await?;
+        let standing = self.blocks_now().await?;
+        let mut outbox: Outbox = self.engine.events(after_sequence, most).await?;
+        for event in &mut outbox.events {
+            if event.kind.is_of_consent()
+                && let Some(written) = TppId::parse(&event.tpp).map(WrittenAs::new)
+            {
+                let owner = standing.moves().owner(&written);
+                owner.as_str().clone_into(&mut event.tpp);
+            }
+        }
         Ok(outbox.answer(after, limit))
     }
 

@@ -95,7 +95,7 @@ pub use moves::{Move, MoveEnded, Moved};
 pub use postgres::settings::PlantedFault;
 pub use postgres::settings::{PostgresSettings, PostgresTls, StaleReads};
 pub use psu::{Accounts, Consent, ConsentAccounts, Context, ContextOrigin, Psu, Session};
-pub use rules::Removal;
+pub use rules::{Removal, SCA_LASTS};
 pub use settings::{EngineSettings, EventSettings, OpenFault, StateSettings};
 pub use verbs::{
     AccessChange, AccessesOf, Bind, Bound, Changes, ClaimRequest, Completion, ConsentChange,

@@ -5,9 +5,9 @@
 
 use super::values::{
     AddressAction, AddressPlace, BindingSource, ClockDirection, ConnectionUse, CutCause,
-    Degradation, FailureKind, FolderUse, HandshakeOutcome, LineResult, Proves, QuotaEvent,
-    ReadinessCondition, RegistrationEvent, ReloadResult, ScaEvent, StateTable, StatusClass,
-    Stranger, TlsVersion, UpgradeResult,
+    Degradation, FailureKind, FolderUse, HandshakeOutcome, LineResult, PollResult, Proves,
+    QuotaEvent, ReadinessCondition, RegistrationEvent, ReloadResult, ScaEvent, StateTable,
+    StatusClass, Stranger, TlsVersion, UpgradeResult,
 };
 use crate::{
     admission::{ObservableCheck, OutcomeKind, Stage},
@@ -188,6 +188,8 @@ labels! {
     Quota = "event" Closed(QuotaEvent);
     Sca = "event" Closed(ScaEvent);
     Registration = "event" Closed(RegistrationEvent);
+    Poll = "result" Closed(PollResult);
+    Consumer = "consumer" Bounded("the first 16 callers of /events: the name of a client certificate in control.clients, `token` or `socket`");
     BoundBy = "by" Closed(BindingSource);
     Key = "key" Bounded("the id of a key");
     Table = "table" AtFirstUse(StateTable);

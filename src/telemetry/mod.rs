@@ -29,6 +29,7 @@ mod shares;
 mod subject;
 
 // Metrics that count by themselves.
+mod consumers;
 mod edge;
 mod events;
 mod handles;
@@ -86,8 +87,8 @@ pub use traces::{TraceFault, Traces};
 pub use upstreams::{CoreEndpoint, EndpointFacts};
 pub use values::{
     AddressAction, AddressPlace, BindingSource, CutCause, Degradation, FailureKind, FolderUse,
-    HandshakeOutcome, HttpVersion, LineKind, Psd2Service, ReadinessCondition, RegistrationEvent,
-    ScaEvent, Stranger, TlsVersion, UpgradeResult,
+    HandshakeOutcome, HttpVersion, LineKind, PollResult, Psd2Service, ReadinessCondition,
+    RegistrationEvent, ScaEvent, Stranger, TlsVersion, UpgradeResult,
 };
 
 use crate::{
@@ -95,10 +96,12 @@ use crate::{
     clock::{Clock, Timestamp},
     expiring::Finding,
     interface::{Reason, operations::Catalogue},
+    state::Cursor,
     write_fault::WriteFault,
 };
 use audited::RefusalRecords;
 use connections::Connections;
+use consumers::ConsumerMetrics;
 use edge::EdgeMetrics;
 use events::EventMetrics;
 use notices::Notices;
@@ -116,6 +119,7 @@ pub struct Telemetry {
     requests: RequestMetrics,
     edge: EdgeMetrics,
     events: EventMetrics,
+    consumers: ConsumerMetrics,
     reload: ReloadMetrics,
     since: Timestamp,
     outputs: Outputs,
@@ -144,6 +148,7 @@ impl Telemetry {
         // The kernel's clock, also where the gateway's stands still: this is about the process.
         let since = Clock::System.now();
         let events = EventMetrics::new(&registrar);
+        let consumers = ConsumerMetrics::new(&registrar);
         Self {
             requests: RequestMetrics::new(&registrar),
             edge: EdgeMetrics::new(&registrar),
@@ -160,6 +165,7 @@ impl Telemetry {
             top: Top::new(),
             connections: Connections::default(),
             events,
+            consumers,
             registrar,
             since,
         }
@@ -335,6 +341,26 @@ impl Telemetry {
         self.events.registration(event);
     }
 
+    /// Counts a call for events (CTL-3).
+    pub fn event_poll(&self, result: PollResult) {
+        self.consumers.count(result);
+    }
+
+    /// Notes that a consumer has taken every event up to a cursor; `None` is before the oldest.
+    pub fn event_consumer(&self, name: &str, after: Option<Cursor>) {
+        self.consumers.note(name, after);
+    }
+
+    /// The consumers that have called, each with its cursor.
+    pub fn event_consumers(&self) -> Vec<(String, Option<Cursor>)> {
+        self.consumers.positions()
+    }
+
+    /// Notes the time of the oldest event after a consumer's cursor; `None` if there is none.
+    pub fn event_waits(&self, name: &str, after: Option<Cursor>, since: Option<Timestamp>) {
+        self.consumers.waits(name, after, since);
+    }
+
     /// Counts an SCA as started when the bank's service reads its link for the first time; `token` is the id of the link's token.
     pub fn sca_read(&self, token: [u8; 16]) {
         self.events.sca_read(token);
@@ -372,6 +398,7 @@ impl Telemetry {
         logs::add_faults([access, events, audit], &mut families);
         state::add(state, *now, &mut families);
         hsm::add(&mut families);
+        self.consumers.add(*now, &mut families);
         if let Some(registers) = configuration.registers {
             registers::add(registers, *now, &mut families);
         }

@@ -4,12 +4,12 @@
 //! from the table. Labels are closed sets, or bounded where the table says so; no other value of a request becomes a label.
 
 use super::labels::{
-    BoundBy, Build, Cache, Commit, Condition, CoreStatus, Cut, Degraded, Direction, Done, Endpoint,
-    Ends, Environment, ExpiringKind, Failure, Fault, Fetch, Files, Fix, Folder, Group, Handshake,
-    Hash, HsmCause, Issuer, Key, KeyPurpose, LabelSet, Lines, ObservedCheck, Operation,
-    OperationReason, Outcome, Place, Proven, Quota, Reason, Register, Registration, Reload, Sca,
-    Serial, Shed, Source, Status, Table, TimedCheck, Tls, ToleratedFault, Tpp, Upgrade, Upstream,
-    Use, Values, Why, Written,
+    BoundBy, Build, Cache, Commit, Condition, Consumer, CoreStatus, Cut, Degraded, Direction, Done,
+    Endpoint, Ends, Environment, ExpiringKind, Failure, Fault, Fetch, Files, Fix, Folder, Group,
+    Handshake, Hash, HsmCause, Issuer, Key, KeyPurpose, LabelSet, Lines, ObservedCheck, Operation,
+    OperationReason, Outcome, Place, Poll, Proven, Quota, Reason, Register, Registration, Reload,
+    Sca, Serial, Shed, Source, Status, Table, TimedCheck, Tls, ToleratedFault, Tpp, Upgrade,
+    Upstream, Use, Values, Why, Written,
 };
 use crate::{hsm, state::Counters};
 use std::marker::PhantomData;
@@ -218,6 +218,12 @@ metrics! {
             "Tokens of one key at which the keys are to be rotated.";
         TOKEN_SEALS_LIMIT = Gauge "portvakt_sca_token_seals_limit" []
             "Tokens of one key at which it seals no more.";
+    }
+    "Events for the bank's services" {
+        EVENT_POLLS = Counter "portvakt_event_polls_total" [Poll]
+            "Calls of /events, by how they ended.";
+        EVENT_CONSUMER_WAITING = Gauge "portvakt_event_consumer_waiting_seconds" [Consumer]
+            "The age of the oldest event after the cursor that a consumer sent to this gateway last; 0 if there is none. Where consumers call several gateways, the least of them is the number.";
     }
     "The state" {
         STATE_BATCH_SECONDS = Histogram(Counters::SECONDS) "portvakt_state_batch_seconds" []

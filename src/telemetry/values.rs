@@ -227,6 +227,24 @@ values! {
 }
 
 values! {
+    /// How a call for events ended (CTL-3).
+    pub enum PollResult {
+        /// With events.
+        Events = "events",
+        /// Without one, at the end of its wait.
+        Empty = "empty",
+        /// Its cursor is older than the oldest event that is kept.
+        TooOld = "too_old",
+        /// Too many calls wait already.
+        TooMany = "too_many",
+        /// The store was unavailable.
+        Failed = "failed",
+        /// Its query or its cursor was wrong.
+        Invalid = "invalid",
+    }
+}
+
+values! {
     /// Who asked to bind a PSU-ID.
     pub enum BindingSource {
         /// The completion of an SCA.

@@ -806,7 +806,7 @@ fn the_unit_waits_for_the_end_of_a_stop() {
 }
 
 /// Each key that names a file with a secret, and the file.
-const SECRETS: [(&str, &str); 14] = [
+const SECRETS: [(&str, &str); 15] = [
     ("listener.key", "server.key"),
     ("listener.ticket_keys", "tickets.keys"),
     ("listener.other_certificates[0].key", "second.key"),
@@ -814,6 +814,7 @@ const SECRETS: [(&str, &str); 14] = [
     ("control.metrics_token_file", "metrics.token"),
     ("control.readiness_token_file", "readiness.token"),
     ("control.operate_token_file", "operate.token"),
+    ("control.events_token_file", "events.token"),
     ("control.key", "control.key"),
     ("upstream.tls.key", "core.key"),
     ("assertion.key", "assertion.key"),
@@ -832,7 +833,8 @@ fn site_of_credentials() -> Site {
             "listener:\n  address: '127.0.0.1:11111'\n  max_connections: 1000\n  certificate: server.pem\n  key: {folder}/server.key'\n\
              \x20 ticket_keys: {folder}/tickets.keys'\n  other_certificates: [{{certificate: server.pem, key: {folder}/second.key'}}]\n\
              control: {{address: '127.0.0.1:12222', token_file: {folder}/control.token', metrics_token_file: {folder}/metrics.token', \
-             readiness_token_file: {folder}/readiness.token', operate_token_file: {folder}/operate.token', certificate: server.pem, key: {folder}/control.key', client_ca: anchors/root.pem}}\n\
+             readiness_token_file: {folder}/readiness.token', operate_token_file: {folder}/operate.token', events_token_file: {folder}/events.token', \
+             certificate: server.pem, key: {folder}/control.key', client_ca: anchors/root.pem}}\n\
              upstream: {{address: '127.0.0.1:9', tls: {{ca: anchors/root.pem, name: core, certificate: server.pem, key: {folder}/core.key'}}}}\n\
              assertion: {{key: {folder}/assertion.key', previous: {folder}/previous.key'}}\n\
              response_signing: {{certificate: signer.pem, key: {folder}/signer.key'}}\n\
@@ -845,7 +847,8 @@ fn site_of_credentials() -> Site {
          for key in second control core; do cp server.key $key.key; done && cp token.keys tickets.keys && cp ../other.key assertion.key && \
          openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out previous.key && \
          printf abcdef0123456789abcdef0123456789 > readiness.token && \
-         printf 0f1e2d3c4b5a69788796a5b4c3d2e1f0 > operate.token && chmod 0440 *",
+         printf 0f1e2d3c4b5a69788796a5b4c3d2e1f0 > operate.token && \
+         printf 1f1e2d3c4b5a69788796a5b4c3d2e1f0 > events.token && chmod 0440 *",
     );
     assert!(made.status().unwrap().success());
     site

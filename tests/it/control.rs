@@ -24,6 +24,9 @@ mod permissions;
 /// CTL-1: the key of a customer at the control listener.
 mod customers;
 
+/// CTL-3: the stream of events.
+mod events;
+
 /// The page in examples/permissions.
 mod permissions_page;
 

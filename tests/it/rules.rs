@@ -13,7 +13,7 @@ use std::{
 };
 
 /// Rules that are not implemented yet; a prefix stands for a whole family.
-const OPEN: &[&str] = &["CTL-3"];
+const OPEN: &[&str] = &[];
 
 /// Partly implemented rules, each with the missing part. Code and tests may cite them; the table shows the missing part.
 const PARTLY: &[(&str, &str)] = &[

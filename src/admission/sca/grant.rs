@@ -11,12 +11,11 @@ use crate::{
         operations::{Agreement, Sca, Transactions},
     },
     sca::PsuPresent,
-    state::{AsOf, Claimed, Consent, Context, Keys, Known, KnownPsu, Named, Psu, SessionHash},
+    state::{
+        AsOf, Claimed, Consent, Context, Keys, Known, KnownPsu, Named, Psu, SCA_LASTS, SessionHash,
+    },
 };
 use jiff::{ToSpan, civil::Date};
-
-/// SCA-7, QUO-9: the maximum age of an SCA, 180 days, in seconds.
-pub(crate) const SCA_LASTS: u64 = 180 * 86_400;
 
 /// QUO-10: the maximum age of the consent for details without the PSU, in seconds.
 pub(crate) const DETAILS_CONSENT_LASTS: u64 = 90 * 86_400;

@@ -2,7 +2,7 @@
 
 use super::super::reference::{is_key, uncommented};
 use super::*;
-use crate::state::{EngineSettings, StaleReads};
+use crate::state::{EngineSettings, EventSettings, StaleReads};
 use crate::{
     admission::Policy,
     clock::Timestamp,
@@ -175,7 +175,7 @@ sca:
 operations: own.yaml
 assertion: {key: keys/assertion, audience: my-core}
 shutdown: {lame_duck: 0s, finish: 3s}
-state: {file: /srv/s.db, hash_key: k, psus_in_memory: 0, request_ids_in_memory: 1000, refusals_in_memory: 7}
+state: {file: /srv/s.db, hash_key: k, psus_in_memory: 0, request_ids_in_memory: 1000, refusals_in_memory: 7, events: {keep_days: 9, customer_key: events.key}}
 log: {access: false, level: warn, access_file: a.log, events_file: /var/log/e.log, sample: 100}
 audit: {write: on, folder: audited, required: false, file_size: 1MiB, keep_payments_days: 2, keep_psus_days: 3, keep_refusals_days: 4, keep_control_days: 5}
 ";
@@ -184,6 +184,7 @@ audit: {write: on, folder: audited, required: false, file_size: 1MiB, keep_payme
         "config/own.yaml",
         "operations:\n- {name: card-list, method: GET, path: /v1/cards, role: PSP_AI}\n",
     );
+    site.write("config/events.key", [7; 32]);
     let settings = site.read(text).unwrap();
     assert_eq!(settings.fixed.system, "my-bank");
     let listener = &settings.fixed.listener;
@@ -283,6 +284,15 @@ audit: {write: on, folder: audited, required: false, file_size: 1MiB, keep_payme
     assert_eq!(state.hash_key, site.path().join("config/k"));
     assert_eq!((state.psus_in_memory, state.refusals_in_memory), (0, 7));
     assert_eq!(state.request_ids_in_memory, 1_000);
+    let customer_key = Some(site.path().join("config/events.key"));
+    let keep_days = 9;
+    assert_eq!(
+        state.events,
+        EventSettings {
+            customer_key,
+            keep_days
+        }
+    );
     let shutdown = settings.fixed.shutdown;
     let finish = shutdown.finish(
         &settings.fixed.listener,
@@ -443,7 +453,7 @@ fn the_example_is_valid_and_shows_the_defaults() {
     };
     let commented_out = keys(&all) - keys(GATEWAY);
     assert_eq!(
-        commented_out, 98,
+        commented_out, 99,
         "every optional key whose default is shown"
     );
 }

@@ -164,6 +164,18 @@ fn what_has_no_effect_or_a_wrong_one_is_a_fault() {
             "state: {hash_key: zeros.key}".to_owned(),
             "state.hash_key: ",
         ),
+        (
+            "state: {events: {customer_key: zeros.key}}".to_owned(),
+            "state.events.customer_key: ",
+        ),
+        (
+            "state: {events: {customer_key: none.key}}".to_owned(),
+            "state.events.customer_key: none.key: there is no such file",
+        ),
+        (
+            "state: {events: {keep_days: 0}}".to_owned(),
+            "state.events.keep_days: found 0; expected a whole number from 1 to 3650",
+        ),
     ] {
         let faults = site.read(&format!("{LEAST}{section}\n")).unwrap_err();
         assert!(

@@ -7,8 +7,8 @@ use super::{
 };
 use crate::{
     Accounts, Bind, Bound, Changes, Consent, ConsentAccounts, ConsentChange, Context,
-    ContextOrigin, CorporateHash, Ended, Keys, Known, Learned, Psu, PsuHash, PsuRef,
-    Unavailable, Withdraw, Withdrawn,
+    ContextOrigin, CorporateHash, Ended, Keys, Known, Learned, Psu, PsuHash, PsuRef, Unavailable,
+    Withdraw, Withdrawn,
     change::Change,
     moves::{Moves, WrittenAs},
     psu::NamedCustomer,

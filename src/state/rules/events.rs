@@ -8,8 +8,8 @@ use crate::{
 };
 use portvakt_base::clock::Timestamp;
 
-/// SCA-7, SCA-18: a consent lasts this long after the last SCA of its PSU, in seconds.
-pub(crate) const CONSENT_LASTS: u64 = 180 * 86_400;
+/// SCA-7, SCA-18, QUO-9: the time for which an SCA permits account access, and after which a consent has ended, in seconds.
+pub const SCA_LASTS: u64 = 180 * 86_400;
 
 /// The time within which the same loss of roles is one event: gateways read the registers at different times.
 const SAME_LOSS: u64 = 86_400;
@@ -19,7 +19,7 @@ pub(crate) const EXPIRED_AT_ONCE: u32 = 100;
 
 /// The last SCA after which consents have ended by `now`; `None` before 1970.
 pub(crate) fn ended_through(now: Timestamp) -> Option<Timestamp> {
-    let through = now.unix().checked_sub(CONSENT_LASTS + 1)?;
+    let through = now.unix().checked_sub(SCA_LASTS + 1)?;
     Some(Timestamp::from_unix(through))
 }
 
@@ -356,12 +356,12 @@ mod tests {
             }
             .decide(rows);
         };
-        expire(&mut rows, CONSENT_LASTS);
+        expire(&mut rows, SCA_LASTS);
         assert_eq!(events(&rows, NOW), []);
-        expire(&mut rows, CONSENT_LASTS + 1);
-        expire(&mut rows, CONSENT_LASTS + 2);
+        expire(&mut rows, SCA_LASTS + 1);
+        expire(&mut rows, SCA_LASTS + 2);
         let ended = rows.psus.get(KEY).unwrap().clone();
-        let again = ended.with(|psu| psu.last_sca = Some(at(CONSENT_LASTS + 9)));
+        let again = ended.with(|psu| psu.last_sca = Some(at(SCA_LASTS + 9)));
         rows.psus.put(KEY, again);
         let events = events(&rows, NOW);
         let kinds: Vec<_> = events.iter().map(|event| event.kind.name()).collect();

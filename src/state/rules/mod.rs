@@ -31,6 +31,7 @@ pub(super) use blocks::{LiftedBlock, NewBlock};
 pub(super) use calls::Calls;
 pub(super) use claim::GiveBack;
 pub(super) use customers::{Forgotten, NarrowedAccess, Used};
+pub use events::SCA_LASTS;
 pub(super) use events::{EXPIRED_AT_ONCE, Expiry, Observed, ended_through, events};
 pub(super) use expiry::Table;
 pub(super) use moves::{EndedMove, NewMove};

@@ -5,7 +5,7 @@ use portvakt::{
     audit::Audit,
     clock::{Clock, Timestamp},
     config::{AuditSettings, ControlAddress, Settings},
-    control::{Bound, ControlContext, Listener},
+    control::{Bound, ControlContext, Listener, Observations},
     in_use::{Current, InUse},
     interface::{
         TppId,
@@ -89,17 +89,27 @@ impl Site {
 
     /// A listener with these keys of the section `control`, with a store.
     pub(super) fn start(&self, control: &str) -> Bank {
-        self.start_with(control, Audit::default())
+        Self::start_with(self.settings(control), self.open(), Audit::default())
+    }
+
+    /// The same, with the bank's key of customers in events.
+    pub(super) fn start_with_events(&self, control: &str) -> Bank {
+        let more = "state: {file: state/portvakt.db, hash_key: state/hash.key, events: {customer_key: events.key}}\n";
+        let text = Self::yaml(control) + more;
+        let settings = Settings::parse("gateway.yaml", &text, self.path());
+        let settings = settings.unwrap_or_else(|faults| panic!("{faults}"));
+        let store = StateStore::open(&settings.fixed.state).unwrap();
+        Self::start_with(settings, store, Audit::default())
     }
 
     /// The same with an audit.
     pub(super) fn start_audited(&self, control: &str) -> Bank {
         let audit = Audit::open(&AuditSettings::new(self.audit()), &Clock::System);
-        self.start_with(control, audit.unwrap())
+        Self::start_with(self.settings(control), self.open(), audit.unwrap())
     }
 
-    fn start_with(&self, control: &str, audit: Audit) -> Bank {
-        let Settings { fixed, reloadable } = self.settings(control);
+    fn start_with(settings: Settings, store: StateStore, audit: Audit) -> Bank {
+        let Settings { fixed, reloadable } = settings;
         let clock = Clock::standing(NOW);
         let links = reloadable.sca.links(Environment::Sandbox, NOW).unwrap();
         let telemetry = Arc::new(Telemetry::new(None).with_audit(audit));
@@ -107,12 +117,13 @@ impl Site {
         let upstreams = Upstreams::start(reloadable.upstreams.clone(), None, &upkeep);
         let in_use = InUse::new(&fixed, reloadable, links, None, upstreams, &telemetry, NOW);
         let links = Arc::clone(&in_use.links);
-        let store = Arc::new(self.open());
+        let store = Arc::new(store);
         eventually("the first write", || store.has_written());
         let context = ControlContext {
             system: fixed.system,
             store,
             clock: clock.clone(),
+            observations: Arc::new(Observations::new(clock.clone())),
             telemetry,
             current: Arc::new(Current::from_pointee(in_use)),
             reload: None,

@@ -561,10 +561,11 @@ fn lines_that_nobody_takes() {
 }
 
 /// Metrics of rare events, which a gateway without one does not show. Other tests show each of them.
-const RARE: [&str; 8] = [
+const RARE: [&str; 9] = [
     "portvakt_bundle_imported_timestamp_seconds",
     "portvakt_bundle_next_update_timestamp_seconds",
     "portvakt_crl_next_update_timestamp_seconds",
+    "portvakt_event_consumer_waiting_seconds",
     "portvakt_inner_addresses_total",
     "portvakt_observed_total",
     "portvakt_register_age_seconds",

@@ -1,0 +1,214 @@
+//! `GET /events`: the stream of events, for the bank's services (CTL-3). docs/events.md is the manual.
+//!
+//! Invariants: an event is answered again until its consumer sends a later cursor; the number of calls that wait is bounded; a stop ends
+//! them at once. The audit has no record of a poll.
+
+use super::{
+    context::ControlContext,
+    fault::{self, ApiFault},
+    guard::{self, Arrival, ClientNames},
+    listen::StopSignal,
+    members,
+};
+use crate::{
+    in_use::InUse,
+    state::{Cursor, Event, EventsAnswer},
+    telemetry::PollResult,
+};
+use axum::{
+    Extension,
+    extract::{RawQuery, Request, State},
+    response::Response,
+};
+use serde_json::{Map, Value, json};
+use std::{sync::Arc, time::Duration};
+use tokio::sync::Semaphore;
+
+/// The most calls that wait for an event.
+const MOST_WAITING: usize = 16;
+
+/// The most events of an answer, and their number without `limit`.
+const MOST: usize = 1_000;
+const USUAL: usize = 100;
+
+/// The longest wait, in seconds.
+const LONGEST: u64 = 60;
+
+/// The time in which each consumer is looked for whether it lags.
+const LOOK: Duration = Duration::from_secs(15);
+
+const LIMIT_TEXT: &str = "limit must be a number from 1 to 1000.";
+const WAIT_TEXT: &str = "wait must be a number of seconds from 0 to 60.";
+
+/// What a call needs beside the configuration.
+#[derive(Clone, Debug)]
+pub(super) struct Polling {
+    closing: StopSignal,
+    context: Arc<ControlContext>,
+    room: Arc<Semaphore>,
+}
+
+/// What a call asks for.
+struct Asked {
+    after: Option<Cursor>,
+    limit: usize,
+    wait: Duration,
+}
+
+impl Polling {
+    pub(super) fn new(closing: StopSignal, context: Arc<ControlContext>) -> Self {
+        let room = Arc::new(Semaphore::new(MOST_WAITING));
+        Self {
+            closing,
+            context,
+            room,
+        }
+    }
+
+    /// The events after the cursor, as soon as there is one, and none at the end of the wait.
+    async fn answer(mut self, asked: &Asked) -> Result<Value, ApiFault> {
+        let mut end = std::pin::pin!(tokio::time::sleep(asked.wait));
+        let mut is_over = asked.wait.is_zero();
+        let mut changes = self.context.store.events_changed();
+        let mut place = None;
+        loop {
+            changes.borrow_and_update();
+            let found = self.context.store.events(asked.after, asked.limit).await?;
+            let (events, next) = match found {
+                EventsAnswer::Events { events, next, .. } => (events, next),
+                EventsAnswer::TooOld { oldest } => {
+                    return Err(ApiFault::CursorTooOld {
+                        oldest: oldest.to_string(),
+                    });
+                }
+                EventsAnswer::Unknown => return Err(ApiFault::CursorUnknown),
+            };
+            if !events.is_empty() || is_over {
+                let events: Vec<_> = events.iter().map(shown).collect();
+                return Ok(json!({ "events": events, "next": next.to_string() }));
+            }
+            if place.is_none() {
+                let taken = Arc::clone(&self.room).try_acquire_owned();
+                place = Some(taken.map_err(|_| ApiFault::TooManyWait)?);
+            }
+            tokio::select! {
+                changed = changes.changed() => if changed.is_err() {
+                    return Err(ApiFault::Unavailable);
+                },
+                () = &mut end => is_over = true,
+                _ = self.closing.wait_for(|closes| *closes) => is_over = true,
+            }
+        }
+    }
+}
+
+/// `GET /events`.
+pub(super) async fn poll(
+    State(polling): State<Polling>,
+    Extension(in_use): Extension<Arc<InUse>>,
+    RawQuery(query): RawQuery,
+    request: Request,
+) -> Response {
+    let context = Arc::clone(&polling.context);
+    let extensions = request.extensions();
+    let consumer = guard::consumer(
+        &in_use.control,
+        extensions.get::<Arrival>(),
+        extensions.get::<ClientNames>(),
+    );
+    let answered = match read_query(query.as_deref().unwrap_or_default()) {
+        Ok(asked) => {
+            context.telemetry.event_consumer(consumer, asked.after);
+            polling.answer(&asked).await
+        }
+        Err(fault) => Err(fault),
+    };
+    let result = match &answered {
+        Ok(answer) if answer["events"] == json!([]) => PollResult::Empty,
+        Ok(_) => PollResult::Events,
+        Err(ApiFault::CursorTooOld { .. }) => PollResult::TooOld,
+        Err(ApiFault::TooManyWait) => PollResult::TooMany,
+        Err(ApiFault::Unavailable) => PollResult::Failed,
+        Err(_) => PollResult::Invalid,
+    };
+    context.telemetry.event_poll(result);
+    match answered {
+        Ok(answer) => fault::json(200, &answer),
+        Err(fault) => fault.answer(&context),
+    }
+}
+
+/// Reads `after`, `limit` and `wait`, each at most once.
+fn read_query(query: &str) -> Result<Asked, ApiFault> {
+    let (mut after, mut limit, mut wait) = (None, None, None);
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let member = match name {
+            "after" => &mut after,
+            "limit" => &mut limit,
+            "wait" => &mut wait,
+            _ => {
+                return Err(ApiFault::EventsQuery(
+                    "/events takes after, limit and wait only.",
+                ));
+            }
+        };
+        if member.replace(value).is_some() {
+            return Err(ApiFault::EventsQuery(
+                "A parameter of the query stands more than once.",
+            ));
+        }
+    }
+    let limit = limit.map_or(Some(USUAL), |text: &str| {
+        text.parse().ok().filter(|limit| (1..=MOST).contains(limit))
+    });
+    let wait = wait.map_or(Some(0), |text: &str| {
+        text.parse().ok().filter(|wait| *wait <= LONGEST)
+    });
+    let after = after.map(|text| Cursor::parse(text).ok_or(ApiFault::CursorUnknown));
+    Ok(Asked {
+        after: after.transpose()?,
+        limit: limit.ok_or(ApiFault::EventsQuery(LIMIT_TEXT))?,
+        wait: Duration::from_secs(wait.ok_or(ApiFault::EventsQuery(WAIT_TEXT))?),
+    })
+}
+
+/// An event as JSON. Members that a kind does not have are left out.
+fn shown(event: &Event) -> Value {
+    let mut shown = Map::new();
+    let mut add = |name: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            shown.insert(name.to_owned(), value);
+        }
+    };
+    add("sequence", Some(json!(event.sequence)));
+    add("at", members::shown(event.at).map(Value::from));
+    add("kind", Some(json!(event.kind.name())));
+    add("tpp", Some(json!(event.tpp.as_str())));
+    let customer = event.customer.map(|customer| customer.to_string());
+    add("customer", customer.map(Value::from));
+    let corporate = event.kind.is_of_consent().then_some(event.corporate);
+    add("corporate", corporate.map(Value::from));
+    add("accounts", event.accounts.map(Value::from));
+    add("detail", event.detail.clone().map(Value::from));
+    add(
+        "until",
+        event.until.and_then(members::shown).map(Value::from),
+    );
+    Value::Object(shown)
+}
+
+/// Asks for the oldest event that each consumer has not taken, for the metric of those that lag.
+pub(super) async fn watch_consumers(context: &ControlContext) {
+    loop {
+        tokio::time::sleep(LOOK).await;
+        for (name, after) in context.telemetry.event_consumers() {
+            let found = context.store.events(after, 1).await;
+            let Ok(EventsAnswer::Events { events, .. }) = found else {
+                continue;
+            };
+            let since = events.first().map(|event| event.at);
+            context.telemetry.event_waits(&name, after, since);
+        }
+    }
+}
