@@ -118,7 +118,7 @@ pub(super) async fn poll(
     );
     let answered = match read_query(query.as_deref().unwrap_or_default()) {
         Ok(asked) => {
-            context.telemetry.event_consumer(consumer, asked.after);
+            context.telemetry.consumers.note(consumer, asked.after);
             polling.answer(&asked).await
         }
         Err(fault) => Err(fault),
@@ -131,7 +131,7 @@ pub(super) async fn poll(
         Err(ApiFault::Unavailable) => PollResult::Failed,
         Err(_) => PollResult::Invalid,
     };
-    context.telemetry.event_poll(result);
+    context.telemetry.consumers.count(result);
     match answered {
         Ok(answer) => fault::json(200, &answer),
         Err(fault) => fault.answer(&context),
@@ -202,13 +202,13 @@ fn shown(event: &Event) -> Value {
 pub(super) async fn watch_consumers(context: &ControlContext) {
     loop {
         tokio::time::sleep(LOOK).await;
-        for (name, after) in context.telemetry.event_consumers() {
+        for (name, after) in context.telemetry.consumers.positions() {
             let found = context.store.events(after, 1).await;
             let Ok(EventsAnswer::Events { events, .. }) = found else {
                 continue;
             };
             let since = events.first().map(|event| event.at);
-            context.telemetry.event_waits(&name, after, since);
+            context.telemetry.consumers.waits(&name, after, since);
         }
     }
 }

@@ -210,6 +210,7 @@ macro_rules! calls {
                     return Err(ApiFault::Unavailable);
                 }
                 let mut members = read_members(request).await?;
+                context.store.note_time(context.clock.now());
                 let answered = tokio::time::timeout(ANSWER_WITHIN, $answer(call, &mut members));
                 answered.await.unwrap_or(Err(ApiFault::Unavailable))
             };

@@ -2,6 +2,7 @@
 //!
 //! It links PSU-IDs of several TPPs, which nothing else in the state does: so it is optional, kept as a keyed hash, and can be forgotten.
 
+use super::{CustomerHash, CustomerPseudonym};
 use std::fmt;
 
 /// The most characters of a key.
@@ -30,6 +31,13 @@ impl fmt::Debug for CustomerKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("CustomerKey(***)")
     }
+}
+
+/// A customer of the bank, as it is stored.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NamedCustomer {
+    pub(super) customer: CustomerHash,
+    pub(super) pseudonym: Option<CustomerPseudonym>,
 }
 
 #[cfg(test)]

@@ -1,13 +1,7 @@
-//! Events for the bank's services (CTL-3): one stream in the state, for all its gateways.
+//! Events for the bank's services (CTL-3), and what is answered of their stream.
 //!
-//! Invariants: an event is written in the transaction of its change; the stream is read in the order in which the transactions committed; no
-//! event has a PSU-ID, an account, an agreement or the key of a customer.
+//! Invariant: no event has a PSU-ID, an account, an agreement or the key of a customer.
 
-use super::{
-    EventSettings, OpenFault, StateStore, Unavailable, engine::Engine, hash_key, moves::WrittenAs,
-    outbox::Outbox, rules::Observed,
-};
-use aws_lc_rs::hmac;
 use portvakt_base::{clock::Timestamp, values};
 use portvakt_interface::TppId;
 use std::fmt;
@@ -199,96 +193,5 @@ impl fmt::Debug for CustomerPseudonym {
     }
 }
 
-/// The bank's key for the customers in events: 32 bytes, never shown.
-pub(super) struct EventKey([u8; 32]);
-
-impl EventKey {
-    /// Reads the key of the settings; `None` if they name none.
-    ///
-    /// # Errors
-    /// There is no such file, others may read it, or it is no key.
-    pub(super) fn read(settings: &EventSettings) -> Result<Option<Self>, OpenFault> {
-        let Some(path) = &settings.customer_key else {
-            return Ok(None);
-        };
-        let missing = || {
-            let text = "there is no such file, and the gateway never makes it";
-            OpenFault::File(path.clone(), std::io::Error::other(text))
-        };
-        hash_key::read(path)?
-            .ok_or_else(missing)
-            .map(|key| Some(Self(key)))
-    }
-
-    pub(super) fn pseudonym(&self, customer: &[u8]) -> CustomerPseudonym {
-        let key = hmac::Key::new(hmac::HMAC_SHA256, &self.0);
-        let tag = hmac::sign(&key, customer);
-        let mut bytes = [0; 32];
-        for (to, from) in bytes.iter_mut().zip(tag.as_ref()) {
-            *to = *from;
-        }
-        CustomerPseudonym(bytes)
-    }
-}
-
-impl EventSettings {
-    /// Checks the key, if the settings name one.
-    ///
-    /// # Errors
-    /// There is no such file, others may read it, or it is no key.
-    pub fn check(&self) -> Result<(), OpenFault> {
-        EventKey::read(self).map(drop)
-    }
-}
-
-/// The most events of one answer.
-const MOST: usize = 1_000;
-
 /// The most events that are kept, about 0.2 KiB each.
 pub(super) const MOST_KEPT: u64 = 1_000_000;
-
-impl StateStore {
-    /// The events after a cursor, or the oldest ones; at most `limit`, and at most 1 000. Never from the cache.
-    ///
-    /// # Errors
-    /// The store is unavailable.
-    pub async fn events(
-        &self,
-        after: Option<Cursor>,
-        limit: usize,
-    ) -> Result<EventsAnswer, Unavailable> {
-        let limit = limit.min(MOST);
-        // One more tells whether there are more.
-        let most = u32::try_from(limit.saturating_add(1)).unwrap_or(u32::MAX);
-        let after_sequence = after.map_or(0, |cursor| cursor.sequence);
-        let standing = self.blocks_now().await?;
-        let mut outbox: Outbox = self.engine.events(after_sequence, most).await?;
-        for event in &mut outbox.events {
-            if event.kind.is_of_consent()
-                && let Some(written) = TppId::parse(&event.tpp).map(WrittenAs::new)
-            {
-                let owner = standing.moves().owner(&written);
-                owner.as_str().clone_into(&mut event.tpp);
-            }
-        }
-        Ok(outbox.answer(after, limit))
-    }
-
-    /// Adds an event that a gateway observed, unless one of the state's gateways added it before. Returns whether it was added.
-    ///
-    /// A TPP is seen first once in a state. The same loss of roles is one event within a day.
-    ///
-    /// # Errors
-    /// The store is unavailable: nothing is added, or it is unknown whether something is.
-    pub async fn note_event(&self, event: NewEvent, now: Timestamp) -> Result<bool, Unavailable> {
-        self.process.note(now);
-        self.engine
-            .commit(Observed::new(&self.keys, event, now))
-            .await
-    }
-
-    /// Changes when the stream may have more events: those of this process at once, and those of others as its other changes are heard of.
-    pub fn events_changed(&self) -> tokio::sync::watch::Receiver<u64> {
-        self.process.events.subscribe()
-    }
-}

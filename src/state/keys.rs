@@ -7,7 +7,7 @@
 use super::{
     AccountHash, BlockHash, BlockScope, CorporateHash, CustomerHash, CustomerKey, EventKind, Hash,
     Known, ListHash, MoveHash, Named, PsuHash, QuotaHash, ReportHash, RequestHash, SessionHash,
-    SoughtPsu, TokenHash, events::EventKey, psu::NamedCustomer,
+    SoughtPsu, TokenHash, customer::NamedCustomer, event_key::EventKey,
 };
 use aws_lc_rs::hmac;
 use portvakt_interface::{

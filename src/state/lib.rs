@@ -37,6 +37,8 @@ mod calls_left;
 mod counters;
 mod customer;
 mod customer_calls;
+mod event_calls;
+mod event_key;
 mod events;
 mod hash;
 mod keys;
@@ -109,7 +111,7 @@ pub use word::{Claimed, Confirmable, CoreWord, Known, Named};
 
 use any_engine::AnyEngine;
 use engine::Engine;
-use events::EventKey;
+use event_key::EventKey;
 use portvakt_base::clock::Timestamp;
 use portvakt_interface::headers::PsuId;
 use process::Process;
@@ -345,6 +347,11 @@ impl StateStore {
     pub fn health(&self, now: Timestamp) -> Result<(), Unavailable> {
         self.clock_health(now)?;
         self.engine.health()
+    }
+
+    /// Notes the time of a caller: changes and their events are dated by the latest one.
+    pub fn note_time(&self, now: Timestamp) {
+        self.process.note(now);
     }
 
     /// Whether the clock can be trusted.

@@ -1,6 +1,9 @@
 //! A PSU's binding, session and consents: facts with their times. Admission decides the permissions that follow.
 
-use super::{AccountHash, CorporateHash, CustomerHash, CustomerPseudonym, Keys, SessionHash};
+use super::{
+    AccountHash, CorporateHash, CustomerHash, CustomerPseudonym, Keys, SessionHash,
+    customer::NamedCustomer,
+};
 use portvakt_base::clock::Timestamp;
 
 /// A PSU that is bound to a TPP (SCA-3). A consent is independent of an SCA (SCA-18).
@@ -20,13 +23,6 @@ pub struct Psu {
     pub pseudonym: Option<CustomerPseudonym>,
     /// The last SCA by whose age the consents have ended, as it was noted (CTL-3). Consents have not ended if it is another one.
     pub consents_ended: Option<Timestamp>,
-}
-
-/// A customer of the bank, as it is stored.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct NamedCustomer {
-    pub(super) customer: CustomerHash,
-    pub(super) pseudonym: Option<CustomerPseudonym>,
 }
 
 /// A TPP-Session-ID with which an SCA was completed (SCA-4).

@@ -21,7 +21,7 @@ const MOST: usize = 16;
 
 /// Counts polls, and keeps the positions.
 #[derive(Debug)]
-pub(super) struct ConsumerMetrics {
+pub(crate) struct ConsumerMetrics {
     polls: Counters<Poll>,
     known: Mutex<BTreeMap<String, Position>>,
 }
@@ -42,12 +42,13 @@ impl ConsumerMetrics {
         }
     }
 
-    pub(super) fn count(&self, result: PollResult) {
+    /// Counts a call for events.
+    pub(crate) fn count(&self, result: PollResult) {
         self.polls.of(result).inc();
     }
 
-    /// Notes that a consumer has taken every event up to a cursor.
-    pub(super) fn note(&self, name: &str, after: Option<Cursor>) {
+    /// Notes that a consumer has taken every event up to a cursor; `None` is before the oldest.
+    pub(crate) fn note(&self, name: &str, after: Option<Cursor>) {
         let mut known = self.lock();
         if known.len() >= MOST && !known.contains_key(name) {
             return;
@@ -62,14 +63,14 @@ impl ConsumerMetrics {
     }
 
     /// The consumers, each with its cursor.
-    pub(super) fn positions(&self) -> Vec<(String, Option<Cursor>)> {
+    pub(crate) fn positions(&self) -> Vec<(String, Option<Cursor>)> {
         let known = self.lock();
         let positions = known.iter().map(|(name, at)| (name.clone(), at.after));
         positions.collect()
     }
 
-    /// Notes the time of the oldest event after a cursor, if the consumer is there still.
-    pub(super) fn waits(&self, name: &str, after: Option<Cursor>, since: Option<Timestamp>) {
+    /// Notes the time of the oldest event after a cursor, if the consumer is there still; `None` if there is none.
+    pub(crate) fn waits(&self, name: &str, after: Option<Cursor>, since: Option<Timestamp>) {
         let mut known = self.lock();
         let position = known.get_mut(name);
         if let Some(position) = position.filter(|position| position.after == after) {

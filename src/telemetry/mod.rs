@@ -119,7 +119,8 @@ pub struct Telemetry {
     requests: RequestMetrics,
     edge: EdgeMetrics,
     events: EventMetrics,
-    consumers: ConsumerMetrics,
+    /// The consumers of events (CTL-3).
+    pub(crate) consumers: ConsumerMetrics,
     reload: ReloadMetrics,
     since: Timestamp,
     outputs: Outputs,
@@ -339,26 +340,6 @@ impl Telemetry {
     /// Counts a change in who may call (CRT-14).
     pub fn registration(&self, event: RegistrationEvent) {
         self.events.registration(event);
-    }
-
-    /// Counts a call for events (CTL-3).
-    pub fn event_poll(&self, result: PollResult) {
-        self.consumers.count(result);
-    }
-
-    /// Notes that a consumer has taken every event up to a cursor; `None` is before the oldest.
-    pub fn event_consumer(&self, name: &str, after: Option<Cursor>) {
-        self.consumers.note(name, after);
-    }
-
-    /// The consumers that have called, each with its cursor.
-    pub fn event_consumers(&self) -> Vec<(String, Option<Cursor>)> {
-        self.consumers.positions()
-    }
-
-    /// Notes the time of the oldest event after a consumer's cursor; `None` if there is none.
-    pub fn event_waits(&self, name: &str, after: Option<Cursor>, since: Option<Timestamp>) {
-        self.consumers.waits(name, after, since);
     }
 
     /// Counts an SCA as started when the bank's service reads its link for the first time; `token` is the id of the link's token.

@@ -10,8 +10,8 @@ use crate::{
     ContextOrigin, CorporateHash, Ended, Keys, Known, Learned, Psu, PsuHash, PsuRef, Unavailable,
     Withdraw, Withdrawn,
     change::Change,
+    customer::NamedCustomer,
     moves::{Moves, WrittenAs},
-    psu::NamedCustomer,
     rows::{BoundPsu, RowKey, Rows},
 };
 use portvakt_base::clock::Timestamp;

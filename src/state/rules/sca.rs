@@ -5,8 +5,8 @@ use crate::{
     Accounts, Consent, ContextOrigin, CorporateHash, Finish, Finished, Keys, Session, SessionHash,
     TokenHash,
     change::Change,
+    customer::NamedCustomer,
     moves::Moves,
-    psu::NamedCustomer,
     rows::{RowKey, Rows, TokenRow},
 };
 use portvakt_base::clock::Timestamp;

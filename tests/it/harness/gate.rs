@@ -21,7 +21,7 @@ use std::{
     array,
     collections::HashSet,
     fs,
-    io::{self, Write},
+    io::{self, Read, Write},
     net::{SocketAddr, TcpStream},
     os::unix::fs::PermissionsExt,
     path::Path,
@@ -308,11 +308,19 @@ impl Gate {
         self.run(to_files(program, &self.folder().join("gateway")))
     }
 
-    /// Waits until the program answers on both ports; false if the program has ended.
+    /// Waits until the program answers on both ports; false if the program has ended. A start first tries each port, and resets who came
+    /// to that trial: so the control listener has to answer.
     pub(crate) fn is_up(&self, program: &mut Child) -> bool {
-        let ports = [self.address, self.control];
+        let is_answered = || -> io::Result<()> {
+            let mut stream = TcpStream::connect(self.control)?;
+            stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+            stream.write_all(
+                b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+            )?;
+            stream.read(&mut [0]).map(drop)
+        };
         eventually("the program answers on both ports, or has ended", || {
-            let answers = ports.iter().all(|port| TcpStream::connect(port).is_ok());
+            let answers = is_answered().is_ok() && TcpStream::connect(self.address).is_ok();
             let ended = !answers && program.try_wait().unwrap().is_some();
             (answers || ended).then_some(answers)
         })

@@ -171,7 +171,7 @@ async fn a_later_schema_is_refused() {
     place.sql().pragma_update(None, "user_version", 7).unwrap();
     assert_eq!(
         place.refused(),
-        "state/portvakt.db has schema 7, and this version knows 5: run the version that wrote it, or a later one; to go back, restore the copy from before the upgrade (state export)"
+        "state/portvakt.db has schema 7, and this version knows 6: run the version that wrote it, or a later one; to go back, restore the copy from before the upgrade (state export)"
     );
 }
 
