@@ -1,7 +1,7 @@
 //! SCAs by day, from a saved answer of Prometheus about `portvakt_sca_total`.
 //!
 //! The answer is that of `/api/v1/query_range` to an increase over a day, at each midnight (UTC): the figure of a midnight is that of the
-//! day before it. Deliberately not here: a client of Prometheus, and the reasons of failures, which no metric has.
+//! day before it. Deliberately not here: a client of Prometheus, and the codes of failures, which no metric has (ends.rs).
 
 use super::fault::PlacedFault;
 use crate::telemetry::ScaEvent;
