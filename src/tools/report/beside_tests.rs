@@ -82,7 +82,7 @@ impl Site {
             format,
             own_channel: own.then(|| self.path("own.csv")),
             sca: sca.then(|| self.path("sca.json")),
-            audit: None,
+            audit: Vec::new(),
             config: None,
             page: None,
             bank: None,

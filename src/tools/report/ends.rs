@@ -21,7 +21,7 @@ use std::{
     collections::BTreeMap,
     fs::File,
     io::{BufReader, Write},
-    path::Path,
+    path::PathBuf,
 };
 
 /// The key of failed SCAs whose code this version does not know.
@@ -89,43 +89,38 @@ enum End {
     Failed(&'static str),
 }
 
-/// Reads the records of PSUs in an audit. With moves, a former identity of a TPP is the TPP that has it now.
+/// Reads the records of PSUs in audits. With moves, a former identity of a TPP is the TPP that has it now.
 pub(super) fn read(
-    folder: &Path,
+    folders: &[PathBuf],
     moves: Option<&Moves>,
     notes: &mut impl Write,
 ) -> Result<ScaEnds, ReportFault> {
-    let unreadable = |error| ReportFault::File(folder.to_owned(), error);
-    let class = |class| audit::files_of(folder, class).map_err(unreadable);
-    let files = class(Class::Psus)?;
-    if files.is_empty() && class(Class::Control)?.is_empty() {
-        return Err(ReportFault::NoAudit(folder.to_owned()));
-    }
     let mut ends = ScaEnds::default();
     let mut foreign = Foreign::default();
     let mut seen = SeenLines::new();
-    for path in &files {
+    for path in files(folders)? {
         let fault = |error| ReportFault::File(path.clone(), error);
-        let file = BufReader::with_capacity(1 << 20, File::open(path).map_err(fault)?);
+        let file = BufReader::with_capacity(1 << 20, File::open(&path).map_err(fault)?);
         for (number, line) in (1..).zip(Lines::of(file)) {
             let mut odd = Vec::new();
             match line.map_err(fault)? {
                 Line::TooLong => odd.push(Oddity::TooLong),
                 Line::Whole(line) => match record(&line, &mut odd) {
                     Err(oddity) => odd.push(oddity),
-                    Ok(Some((unique, ..))) if !seen.add(unique.as_bytes()) => {
-                        odd.push(Oddity::Repeated);
-                    }
-                    Ok(Some((_, date, tpp, end))) => {
-                        let tpp = moves.map_or(tpp.clone(), |moves| owner(moves, &tpp));
-                        let day = ends.0.entry(date).or_default();
-                        day.entry(tpp).or_default().count(end);
+                    Ok(Some(record)) if !seen.add(&record.unique) => odd = vec![Oddity::Repeated],
+                    Ok(Some(record)) => {
+                        let tpp = match moves {
+                            Some(moves) => owner(moves, &record.tpp),
+                            None => record.tpp,
+                        };
+                        let day = ends.0.entry(record.date).or_default();
+                        day.entry(tpp).or_default().count(record.end);
                     }
                     Ok(None) => {}
                 },
             }
             for oddity in odd {
-                foreign.note(oddity, path, number);
+                foreign.note(oddity, &path, number);
             }
         }
     }
@@ -140,11 +135,34 @@ pub(super) fn read(
     Ok(ends)
 }
 
-/// A record of an SCA that ended: what it has beside its place in the chain, its day, its TPP, and how it ended; `None` for another
-/// record.
-type ScaRecord = Option<(String, Date, String, End)>;
+/// The files with records of PSUs.
+fn files(folders: &[PathBuf]) -> Result<Vec<PathBuf>, ReportFault> {
+    let mut files = Vec::new();
+    for folder in folders {
+        let of = |class| {
+            let files = audit::files_of(folder, class);
+            files.map_err(|error| ReportFault::File(folder.clone(), error))
+        };
+        let found = of(Class::Psus)?;
+        if found.is_empty() && of(Class::Control)?.is_empty() {
+            return Err(ReportFault::NoAudit(folder.clone()));
+        }
+        files.extend(found);
+    }
+    Ok(files)
+}
 
-fn record(line: &[u8], odd: &mut Vec<Oddity>) -> Result<ScaRecord, Oddity> {
+/// A record of an SCA that ended.
+struct ScaRecord {
+    /// What a second record of the same SCA has too.
+    unique: Vec<u8>,
+    date: Date,
+    tpp: String,
+    end: End,
+}
+
+/// Reads a record; `None` if it is about something else.
+fn record(line: &[u8], odd: &mut Vec<Oddity>) -> Result<Option<ScaRecord>, Oddity> {
     let record: Map<String, Value> = serde_json::from_slice(line).map_err(|_| Oddity::NotJson)?;
     let text = |name: &str| record.get(name).and_then(Value::as_str);
     let kind = text("kind");
@@ -170,12 +188,25 @@ fn record(line: &[u8], odd: &mut Vec<Oddity>) -> Result<ScaRecord, Oddity> {
         return Err(Oddity::Incomplete);
     };
     let time: Timestamp = time.parse().map_err(|_| Oddity::OutOfRange)?;
-    let (date, tpp) = (time.to_zoned_datetime(TimeZone::UTC).date(), tpp.to_owned());
-    let mut unique = record;
-    for place in ["seq", "prev"] {
-        unique.remove(place);
-    }
-    Ok(Some((Value::Object(unique).to_string(), date, tpp, end)))
+    let date = time.to_zoned_datetime(TimeZone::UTC).date();
+    let tpp = tpp.to_owned();
+    // A disk that failed may have the record of a call twice, with another place in the chain. Without a PSU, two SCAs of one moment may have
+    // the same members.
+    let unique = match text("psu") {
+        None => line.to_vec(),
+        Some(_) => {
+            let members = record.iter();
+            let members = members.filter(|(name, _)| !["seq", "prev"].contains(&name.as_str()));
+            let members: Vec<_> = members.collect();
+            format!("{members:?}").into_bytes()
+        }
+    };
+    Ok(Some(ScaRecord {
+        unique,
+        date,
+        tpp,
+        end,
+    }))
 }
 
 #[cfg(test)]
@@ -207,7 +238,7 @@ mod tests {
         let path = folder.path().join("1/psus-00000000000000000001.jsonl");
         fs::write(path, lines.join("\n")).unwrap();
         let mut notes = Vec::new();
-        let ends = read(folder.path(), None, &mut notes).unwrap();
+        let ends = read(&[folder.path().to_owned()], None, &mut notes).unwrap();
         (ends, String::from_utf8(notes).unwrap())
     }
 
@@ -250,6 +281,12 @@ mod tests {
     fn odd_records_are_told() {
         let at = "2026-10-01T10:00:00.000Z";
         let twice = |seq: u32| record_of("sca-completed", &json!({"seq": seq})).to_string();
+        let nobody = |seq: u32| {
+            let mut record = failed(at, "PSDNO-FSA-1", "FORBIDDEN");
+            record.as_object_mut().unwrap().remove("psu");
+            record["seq"] = seq.into();
+            record.to_string()
+        };
         let lines = [
             twice(1),
             twice(2),
@@ -258,13 +295,18 @@ mod tests {
             failed(at, "PSDNO-FSA-1", "NEW_CODE").to_string(),
             failed("yesterday", "PSDNO-FSA-1", "FORBIDDEN").to_string(),
             record_of("sca-failed", &json!({})).to_string(),
+            nobody(8),
+            nobody(9),
+            nobody(9),
         ];
         let (ends, notes) = read_lines(&lines);
         let ended = ends.of(day("2026-10-01"));
         assert_eq!(ended.completed, 1);
-        assert_eq!(ended.by_code, BTreeMap::from([(UNKNOWN, 1)]));
+        assert_eq!(
+            ended.by_code,
+            BTreeMap::from([("FORBIDDEN", 2), (UNKNOWN, 1)])
+        );
         for (line, kind) in [
-            (2, "the same as an earlier line"),
             (3, "no JSON"),
             (4, "of a kind that this version does not write"),
             (5, "a value that this version does not know"),
@@ -275,13 +317,16 @@ mod tests {
             let told = notes.lines().find(|told| told.ends_with(&place));
             assert!(told.is_some_and(|told| told.contains(kind)), "{notes}");
         }
+        let repeated = notes.lines().find(|told| told.contains("the same as"));
+        assert!(repeated.is_some_and(|told| told.contains(": 2 (") && told.contains("line 2,")));
         assert!(!notes.contains("NEW_CODE") && !notes.contains("yesterday"));
     }
 
     #[test]
     fn another_folder_is_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let found = read(folder.path(), None, &mut std::io::sink());
+        let folders = [folder.path().to_owned()];
+        let found = read(&folders, None, &mut std::io::sink());
         assert!(matches!(found, Err(ReportFault::NoAudit(_))));
     }
 }

@@ -35,7 +35,7 @@ impl Oddity {
             Self::NotJson => {
                 "no JSON, such as a text of another program or a part of a line; not counted"
             }
-            Self::TooLong => "more than 1048576 bytes, which no line has; not counted",
+            Self::TooLong => "longer than 1048576 bytes, which no line is; not counted",
             Self::OtherProgram => {
                 "JSON of another program or another version, of a kind that this version does not write; not counted"
             }

@@ -70,9 +70,10 @@ pub struct ReportArgs {
     /// SCAs by day: a saved answer of Prometheus, as docs/operations.md describes it.
     #[arg(long, value_name = "FILE", conflicts_with = "page")]
     sca: Option<PathBuf>,
-    /// Completed and failed SCAs by day and by TPP, with the codes of the failed ones: the folder of an audit (`audit.folder`).
+    /// Completed and failed SCAs by day and by TPP, with the codes of the failed ones: the folder of an audit (`audit.folder`). Once for each
+    /// gateway.
     #[arg(long, value_name = "DIR", conflicts_with = "page")]
-    audit: Option<PathBuf>,
+    audit: Vec<PathBuf>,
     /// The live consents of each TPP now, by the state of this configuration of the gateway. The state is only read; the gateway may run.
     #[arg(long, value_name = "FILE", conflicts_with = "page")]
     config: Option<PathBuf>,
@@ -115,7 +116,7 @@ pub fn run(
     out: &mut impl Write,
     notes: &mut impl Write,
 ) -> Result<(), ReportFault> {
-    let of_tpps = args.config.is_some() || args.audit.is_some();
+    let of_tpps = args.config.is_some() || !args.audit.is_empty();
     if of_tpps && args.format == Form::Svg {
         return Err(ReportFault::NoChart);
     }
@@ -125,9 +126,9 @@ pub fn run(
     if let Some(config) = &args.config {
         beside.consents = Some(consents::read(config, now)?);
     }
-    if let Some(folder) = &args.audit {
+    if !args.audit.is_empty() {
         let moves = beside.consents.as_ref().map(|consents| &consents.moves);
-        beside.ends = Some(ends::read(folder, moves, notes)?);
+        beside.ends = Some(ends::read(&args.audit, moves, notes)?);
     }
     if let Some(folder) = &args.page {
         page::check(folder)?;
@@ -271,7 +272,7 @@ mod tests {
             format,
             own_channel: None,
             sca: None,
-            audit: None,
+            audit: Vec::new(),
             config: None,
             page: None,
             bank: None,

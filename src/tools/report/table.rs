@@ -9,7 +9,7 @@ use super::{
     day::Day,
     own::OwnDay,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// The columns of the access logs.
 pub(super) const COLUMNS: &str = "date,availability_percent,downtime_seconds,requests,requests_ais,requests_pis,mean_ms_ais,mean_ms_pis,errors,error_rate_percent";
@@ -92,9 +92,10 @@ pub(super) fn objects(days: &[Day], beside: &Beside) -> String {
     let report = match ByTpp::of(days, beside) {
         None => objects,
         Some(tpps) => {
-            let mut members = tpps.members();
-            members.insert("days".to_owned(), objects);
-            Value::Object(members)
+            let mut report = Map::new();
+            report.insert("days".to_owned(), objects);
+            report.extend(tpps.members());
+            Value::Object(report)
         }
     };
     format!("{report:#}\n")
