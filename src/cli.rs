@@ -15,7 +15,7 @@ use crate::{
         observe::{self, ObserveCommand},
         psu::{self, PsuCommand, PsuFault},
         register::{self, RegisterCommand, RegisterFault},
-        report::{self, ReportArgs},
+        report::{self, ReportArgs, ReportFault},
         sca::{self, ScaCommand, ScaFault},
         state::{self, StateCommand, StateFault},
         tpp::{self, TppCommand},
@@ -249,8 +249,10 @@ fn audited(command: &AuditCommand) -> ExitCode {
 }
 
 fn report(args: &ReportArgs) -> ExitCode {
-    match report::run(args, &mut Terminal::output(), &mut Terminal::errors()) {
+    let now = Clock::System.now();
+    match report::run(args, now, &mut Terminal::output(), &mut Terminal::errors()) {
         Ok(()) => ExitCode::SUCCESS,
+        Err(ReportFault::Config(faults)) => bad_configuration(&faults),
         Err(fault) => unusable(&fault),
     }
 }

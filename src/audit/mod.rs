@@ -25,7 +25,7 @@ mod search;
 mod verify;
 
 pub use event::{AuditEvent, AuditKind, Class};
-pub use search::{Found, Wanted, search};
+pub use search::{Found, Wanted, files_of, search};
 pub use shared::{AuditCounts, AuditUnavailable};
 pub use verify::{Checkpoint, Finding, Verified, checkpoints, verify};
 

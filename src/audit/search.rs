@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use std::{
     fs::File,
     io::{self, BufRead, BufReader},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 /// What a record must have; `None` for any value.
@@ -71,5 +71,17 @@ pub fn search(audit: &Path, wanted: &Wanted) -> io::Result<Vec<Found>> {
         }
     }
     found.sort_by(|one, other| one.text("time").cmp(&other.text("time")));
+    Ok(found)
+}
+
+/// The files of a class in every chain of an audit; those of each chain in their order.
+///
+/// # Errors
+/// The audit, or a folder of it, cannot be read.
+pub fn files_of(audit: &Path, class: Class) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for folder in files::folders(audit)? {
+        found.extend(files::of_class(&folder, class)?);
+    }
     Ok(found)
 }

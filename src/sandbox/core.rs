@@ -21,8 +21,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::net::TcpListener;
 
-// Arithmetic without I/O: numbers, references, days, rates.
+// Arithmetic without I/O: JSON, numbers, references, days, rates.
 mod calendar;
+mod distinct;
 mod kid;
 mod money;
 mod rates;
@@ -45,9 +46,10 @@ mod payment_status;
 mod assertion;
 mod caller;
 
-// Forwarded operations, and their answers.
+// Forwarded operations, the reader of their bodies, and their answers.
 mod answer;
 mod answers;
+mod body;
 mod journal;
 mod operations;
 

@@ -93,7 +93,7 @@ pub use hash::{
 pub use hash_key::check as check_hash_key;
 pub use keys::Keys;
 pub use known_psu::KnownPsu;
-pub use moves::{Move, MoveEnded, Moved};
+pub use moves::{Move, MoveEnded, Moved, Moves};
 pub use postgres::settings::PlantedFault;
 pub use postgres::settings::{PostgresSettings, PostgresTls, StaleReads};
 pub use psu::{Accounts, Consent, ConsentAccounts, Context, ContextOrigin, Psu, Session};

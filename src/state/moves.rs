@@ -69,10 +69,11 @@ impl WrittenAs {
 
 /// The moves of a moment, by the former identity.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Moves(BTreeMap<TppId, (TppId, Timestamp)>);
+pub struct Moves(BTreeMap<TppId, (TppId, Timestamp)>);
 
 impl Moves {
-    pub(super) fn new<'a>(moves: impl Iterator<Item = &'a Move>) -> Self {
+    /// The moves of these rows.
+    pub fn new<'a>(moves: impl Iterator<Item = &'a Move>) -> Self {
         Self(
             moves
                 .map(|it| (it.from.clone(), (it.to.clone(), it.since)))
@@ -93,6 +94,11 @@ impl Moves {
     /// The TPP to which a row belongs.
     pub(super) fn owner<'t>(&'t self, written: &'t WrittenAs) -> &'t TppId {
         self.last(&written.0).0
+    }
+
+    /// The TPP to which everything belongs that was written under an identity: for readers outside of the store.
+    pub fn owner_of<'t>(&'t self, written: &'t TppId) -> &'t TppId {
+        self.last(written).0
     }
 
     /// The time of the move by which a row belongs to its TPP; `None` if the TPP wrote it under the same identity.
@@ -164,6 +170,7 @@ mod tests {
         let written = |name| WrittenAs::new(tpp(name));
         for name in ["1", "2", "3", "4"] {
             assert_eq!(*moves.owner(&written(name)), tpp("3"), "{name}");
+            assert_eq!(*moves.owner_of(&tpp(name)), tpp("3"), "{name}");
         }
         assert_eq!(*moves.owner(&written("5")), tpp("5"));
         assert_eq!(moves.owned_since(&written("3")), None);

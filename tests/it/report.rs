@@ -2,10 +2,32 @@
 
 // Files of the bank, and the status page.
 mod bank;
+// SCAs that ended, by TPP. Lines that are told.
+mod ends;
+mod foreign;
 
 use crate::harness::{Call, Connection, Gate, Protocol, Reply, eventually, render};
 use serde_json::Value;
-use std::{fs, path::Path, process::Command};
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output},
+};
+
+/// Runs `portvakt report` in a folder.
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_portvakt"));
+    let program = program.arg("report").args(arguments).current_dir(folder);
+    program.output().unwrap()
+}
+
+/// The report and the notes of a run that succeeds.
+fn report_of(folder: &Path, arguments: &[&str]) -> (String, String) {
+    let output = run(folder, arguments);
+    assert!(output.status.success(), "{output:?}");
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (text(output.stdout), text(output.stderr))
+}
 
 fn report(log: &Path, format: &str) -> String {
     let mut program = Command::new(env!("CARGO_BIN_EXE_portvakt"));

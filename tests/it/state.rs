@@ -187,6 +187,9 @@ mod released;
 /// Agreements of which nobody knows who stated them.
 mod origin;
 
+/// The live consents of each TPP in a report.
+mod live_consents;
+
 /// The bank's key for a customer, and the day of the last use.
 mod customers;
 

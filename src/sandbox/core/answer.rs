@@ -27,7 +27,7 @@ pub(super) struct Asked<'a> {
     pub(super) query: &'a str,
     /// The caller and its PSU.
     pub(super) caller: &'a Caller,
-    /// The body, whole.
+    /// The body, whole. An operation reads it by body.rs, or a payment's as an order.
     pub(super) body: &'a [u8],
 }
 
@@ -44,14 +44,6 @@ impl Asked<'_> {
     /// As [`Self::parameter`], parsed.
     pub(super) fn parsed<T: std::str::FromStr>(&self, name: &str) -> Option<T> {
         self.parameter(name)?.parse().ok()
-    }
-
-    /// The body as a JSON object.
-    pub(super) fn object(&self) -> Result<Map<String, Value>, Stop> {
-        match serde_json::from_slice(self.body) {
-            Ok(Value::Object(object)) => Ok(object),
-            _ => Err(refused(400, "FORMAT_ERROR", "The body is no JSON object.")),
-        }
     }
 }
 

@@ -167,8 +167,13 @@ pub(super) fn named(name: &str) -> &str {
     }
 }
 
-/// A transaction that is made by hand, from the body that asks for it. Null and an empty text are unknown values, as the list of sandbox
-/// transactions writes them. A member of another name is refused. Without a booking date it is booked today; without a value date its
+/// Whether a transaction that is made by hand has a member of this name.
+pub(super) fn is_by_hand(name: &str) -> bool {
+    TEXTS_BY_HAND.contains(&name) || BY_HAND.contains(&name) || name.starts_with(PROPRIETARY)
+}
+
+/// A transaction that is made by hand, from the members that [`is_by_hand`] names. Null and an empty text are unknown values, as the list
+/// of sandbox transactions writes them. Without a booking date it is booked today; without a value date its
 /// booking date is that too (SBX-17).
 ///
 /// # Errors
@@ -196,13 +201,6 @@ pub(super) fn by_hand(body: &Map<String, Value>, today: Date) -> Result<ByHand, 
         }
     }
     details.extend(proprietary(body, &mut faults));
-    for name in body.keys() {
-        let is_member = TEXTS_BY_HAND.contains(&name.as_str()) || BY_HAND.contains(&name.as_str());
-        if !is_member && !name.starts_with(PROPRIETARY) {
-            let name = named(name);
-            faults.push(format!("{name}: a transaction by hand has no such member."));
-        }
-    }
     match faults.is_empty() {
         true => Ok(ByHand {
             booked,

@@ -22,7 +22,7 @@ mod exemption;
 mod permission;
 // The transitions.
 mod batch;
-mod change;
+pub(super) mod change;
 mod signing;
 
 use super::bank::{Bank, BankFault, day};

@@ -3,7 +3,7 @@
 //! Each function connects by itself, and needs no runtime around it. Deliberately not here: reading the state file.
 
 use super::{
-    connect::{Connector, Session, text},
+    connect::{Connector, SCHEMA, SCHEMA_ROW, Session, text},
     migrate,
     settings::PostgresSettings,
 };
@@ -56,15 +56,40 @@ impl Maintenance {
         Self::connect(settings, postgres, false)
     }
 
+    /// Connects to a database that has the tables of this version, to read it: the server refuses every change of this connection.
+    ///
+    /// # Errors
+    /// The database has no tables or those of another version, cannot be used, or belongs to another key.
+    pub fn open_to_read(
+        settings: &StateSettings,
+        postgres: &PostgresSettings,
+    ) -> Result<Self, OpenFault> {
+        let runtime = runtime()?;
+        let session = runtime.block_on(async {
+            let connector = Connector::new(postgres.clone());
+            let mut session = connector.connect().await.map_err(OpenFault::Postgres)?;
+            migrate::must_exist(&mut session).await?;
+            migrate::check(&mut session, &settings.hash_key).await?;
+            Ok::<_, OpenFault>(session)
+        })?;
+        let database = Self { runtime, session };
+        database.run("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")?;
+        let schema = format!("SELECT value FROM meta WHERE name = '{SCHEMA_ROW}'");
+        match database.column(&schema)?.first() {
+            Some(found) if found == SCHEMA => Ok(database),
+            _ => Err(OpenFault::Postgres(
+                "its tables are of an earlier version: start a gateway of this version on them first"
+                    .to_owned(),
+            )),
+        }
+    }
+
     fn connect(
         settings: &StateSettings,
         postgres: &PostgresSettings,
         makes_tables: bool,
     ) -> Result<Self, OpenFault> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(OpenFault::Thread)?;
+        let runtime = runtime()?;
         let session = runtime.block_on(async {
             let connector = Connector::new(postgres.clone());
             let mut session = connector.connect().await.map_err(OpenFault::Postgres)?;
@@ -132,6 +157,11 @@ impl Maintenance {
             .block_on(self.session.client.query(statement, parameters))
             .map_err(|error| OpenFault::Postgres(text(&error)))
     }
+}
+
+fn runtime() -> Result<Runtime, OpenFault> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_all().build().map_err(OpenFault::Thread)
 }
 
 async fn accept(session: &mut Session, now: Timestamp) -> Result<AcceptedClock, Error> {

@@ -1,7 +1,9 @@
-//! Files of figures that stand beside those of the access logs, and the days that they lack.
+//! Figures that stand beside those of the access logs, and the days that their files lack.
 
 use super::{
+    consents::Consents,
     day::Day,
+    ends::ScaEnds,
     fault::{PlacedFault, ReportFault},
     own::{self, OwnDay},
     sca::{self, ScaDay},
@@ -32,6 +34,10 @@ pub(super) struct Figures<T> {
 pub(super) struct Beside {
     pub(super) own: Option<Figures<OwnDay>>,
     pub(super) sca: Option<Figures<ScaDay>>,
+    /// SCAs that ended, by the audit.
+    pub(super) ends: Option<ScaEnds>,
+    /// The live consents of TPPs.
+    pub(super) consents: Option<Consents>,
 }
 
 impl Beside {
@@ -44,6 +50,23 @@ impl Beside {
         Ok(Self {
             own: Figures::read(own, own::read, notes)?,
             sca: Figures::read(sca, sca::read, notes)?,
+            ends: None,
+            consents: None,
+        })
+    }
+
+    /// The SCAs of a day, if the report was given any: those that ended by the audit where there is one, else by Prometheus.
+    pub(super) fn sca_of(&self, date: Date) -> Option<ScaDay> {
+        let begun = self.sca.as_ref();
+        let day = begun.map(|sca| sca.of(date).copied().unwrap_or_default());
+        let Some(ends) = &self.ends else {
+            return day;
+        };
+        let ended = ends.of(date);
+        Some(ScaDay {
+            started: day.and_then(|day| day.started),
+            completed: Some(ended.completed),
+            failed: Some(ended.failed()),
         })
     }
 

@@ -82,6 +82,8 @@ impl Site {
             format,
             own_channel: own.then(|| self.path("own.csv")),
             sca: sca.then(|| self.path("sca.json")),
+            audit: Vec::new(),
+            config: None,
             page: None,
             bank: None,
         }
@@ -99,7 +101,12 @@ impl Site {
 
 fn written(args: &ReportArgs) -> Written {
     let (mut out, mut notes) = (Vec::new(), Vec::new());
-    let result = run(args, &mut out, &mut notes);
+    let result = run(
+        args,
+        Timestamp::from_unix(1_790_899_200),
+        &mut out,
+        &mut notes,
+    );
     Written {
         result,
         out: String::from_utf8(out).unwrap(),

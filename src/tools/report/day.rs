@@ -1,14 +1,13 @@
 //! The sums of each day.
 
-use super::{downtime::Outages, fault::ReportFault};
-use crate::{
-    admission::{OutcomeKind, Stage},
-    interface::{Reason, Side},
-    telemetry::{LineKind, Psd2Service},
-};
+use super::{access::Request, downtime::Outages, fault::ReportFault, foreign::Oddity};
+use crate::{admission::OutcomeKind, interface::Side, telemetry::Psd2Service, tools::input};
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
-use serde_json::Value;
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    io::Write,
+    path::{Path, PathBuf},
+};
 
 /// The milliseconds of a day (UTC has no other days).
 const DAY: u64 = 86_400_000;
@@ -18,6 +17,15 @@ const REPLY_WITHIN: u64 = 30_000_000;
 
 /// The longest period of a report, in days.
 const MOST_DAYS: i32 = 3_660;
+
+/// A line that is more days before or after the period is not read: it says nothing about a downtime at an end of it.
+const FAR: i32 = 366;
+
+/// The days before and after a period of which lines are read.
+const NEAR: usize = 366;
+
+/// Days in a row without a line, after which the log is doubted: a quarter.
+const GAP: i32 = 92;
 
 /// The requests of one service.
 #[derive(Clone, Copy, Debug, Default)]
@@ -109,41 +117,100 @@ pub(super) fn rounded_down(percent: f64) -> f64 {
     }) / 1_000.0
 }
 
+/// Where a line is: its file, and its number there from 1.
+pub(super) type Place = (PathBuf, u64);
+
 /// All days.
 #[derive(Debug, Default)]
 pub(super) struct Days {
+    /// The first and the last day of the report, where it names them.
+    from: Option<Date>,
+    to: Option<Date>,
     days: BTreeMap<Date, Day>,
+    /// The first line of each day.
+    firsts: BTreeMap<Date, Place>,
     outages: Outages,
 }
 
 impl Days {
-    /// Counts a line; `None` if it is no line of an access log.
-    pub(super) fn add(&mut self, line: &[u8]) -> Option<()> {
-        let line: Value = serde_json::from_slice(line).ok()?;
-        match LineKind::from_name(line.get("kind")?.as_str()?)? {
-            LineKind::Access => {}
-            // It says how many lines there are not, and each of the others stands for its share of them.
-            LineKind::LeftOut => return Some(()),
-            LineKind::Event => return None,
+    /// The days of a period, of which one end or both follow from the lines.
+    pub(super) fn new(from: Option<Date>, to: Option<Date>) -> Self {
+        Self {
+            from,
+            to,
+            ..Self::default()
         }
-        let ended: Timestamp = line.get("time")?.as_str()?.parse().ok()?;
-        let text = |name: &str| line.get(name).and_then(Value::as_str);
-        let number = |name: &str| line.get(name).and_then(Value::as_u64);
-        let reason = text("reason").and_then(Reason::from_slug);
-        if text("tpp").is_none() && !is_failure_of_all(reason) && !is_unjudged(&line) {
-            return Some(());
+    }
+
+    /// Counts a request; `Err` is why it does not count, or in no day.
+    pub(super) fn add(&mut self, request: &Request, file: &Path, line: u64) -> Result<(), Oddity> {
+        let is_outside = self.distance(request.date);
+        if is_outside > FAR {
+            return Err(Oddity::FarOutside);
         }
-        let whole = number("whole_us").unwrap_or_default();
-        let weight = number("sample").unwrap_or(1);
-        let fault = match text("fault").and_then(Side::from_name) {
-            // A line of an earlier version has none.
-            None => side_at_fault(number("status"), reason),
-            fault => fault,
-        };
+        self.count(request);
+        match is_outside {
+            0 => {
+                let first = self.firsts.entry(request.date);
+                first.or_insert_with(|| (file.to_owned(), line));
+                Ok(())
+            }
+            // A downtime may begin before the period, or end after it.
+            _ => Err(Oddity::Outside),
+        }
+    }
+
+    /// The number of days from the period, as far as it is named.
+    fn distance(&self, date: Date) -> i32 {
+        let days = |from: Date, to: Date| from.until(to).map_or(i32::MAX, |span| span.get_days());
+        match (self.from, self.to) {
+            (Some(from), _) if date < from => days(date, from),
+            (_, Some(to)) if date > to => days(to, date),
+            _ => 0,
+        }
+    }
+
+    /// Whether the days with a request are more than a report has, so that no further one is read.
+    pub(super) fn are_too_many(&self) -> bool {
+        let most = usize::try_from(MOST_DAYS).unwrap_or(usize::MAX);
+        self.days.len() > most.saturating_add(2 * NEAR)
+    }
+
+    /// Names the lines around a quarter without any, unless both ends of the period are named: a clock may have been wrong.
+    pub(super) fn note_gaps(&self, notes: &mut impl Write) {
+        if self.from.is_some() && self.to.is_some() {
+            return;
+        }
+        let nexts = self.firsts.iter().skip(1);
+        for ((before, place), (after, next)) in self.firsts.iter().zip(nexts) {
+            let days = before
+                .until(*after)
+                .map_or(i32::MAX, |span| span.get_days());
+            if days > GAP {
+                let at = |(file, line): &Place| format!("{} line {line}", input::name(file));
+                let _ = writeln!(
+                    notes,
+                    "no line is of a day between {before} ({}) and {after} ({}): if a clock was wrong, name the period by --from and --to",
+                    at(place),
+                    at(next)
+                );
+            }
+        }
+    }
+
+    fn count(&mut self, request: &Request) {
+        let Request {
+            date,
+            ended,
+            whole,
+            weight,
+            service,
+            outcome,
+            fault,
+        } = *request;
         let is_banks = matches!(fault, Some(Side::Gateway | Side::Core));
         // A caller who leaves within 30 s does so for reasons of its own, even while the core owes the answer (`fault` of the line): otherwise
         // one TPP with a short patience would make the bank's figures.
-        let outcome = text("outcome").and_then(OutcomeKind::from_name);
         let has_left = outcome == Some(OutcomeKind::Abandoned);
         let is_late =
             whole >= REPLY_WITHIN && fault != Some(Side::Caller) && (is_banks || !has_left);
@@ -153,11 +220,10 @@ impl Days {
             outcome,
             Some(OutcomeKind::Abandoned | OutcomeKind::Cut | OutcomeKind::Refused)
         );
-        let date = ended.to_zoned_datetime(TimeZone::UTC).date();
         let day = self.days.entry(date).or_insert_with(|| Day::empty(date));
         let add = |count: &mut u64, more: u64| *count = count.saturating_add(more);
         add(&mut day.requests, weight);
-        let service = match text("service").and_then(Psd2Service::from_name) {
+        let service = match service {
             Some(Psd2Service::AccountInformation) => Some(&mut day.ais),
             Some(Psd2Service::PaymentInitiation) => Some(&mut day.pis),
             Some(Psd2Service::Both) | None => None,
@@ -172,25 +238,19 @@ impl Days {
         if is_error {
             add(&mut day.errors, weight);
         }
-        let ended = u64::try_from(ended.as_millisecond()).unwrap_or_default();
         let began = ended.saturating_sub(whole / 1_000);
         if is_error {
             self.outages.not_replied(began);
         } else if !is_silent {
             self.outages.replied(began, ended);
         }
-        Some(())
     }
 
     /// Each day of a period, also those without a request.
-    pub(super) fn rows(
-        mut self,
-        from: Option<Date>,
-        to: Option<Date>,
-    ) -> Result<Vec<Day>, ReportFault> {
-        let first = self.days.keys().next().copied();
-        let last = self.days.keys().next_back().copied();
-        let (Some(from), Some(to)) = (from.or(first), to.or(last)) else {
+    pub(super) fn rows(mut self) -> Result<Vec<Day>, ReportFault> {
+        let first = self.firsts.keys().next().copied();
+        let last = self.firsts.keys().next_back().copied();
+        let (Some(from), Some(to)) = (self.from.or(first), self.to.or(last)) else {
             return Err(ReportFault::Empty);
         };
         let fault = || ReportFault::Period(from, to);
@@ -227,29 +287,5 @@ impl Days {
             }
             began = until;
         }
-    }
-}
-
-/// Whether this is a failure that every TPP gets before its signature is verified, such as an audit that cannot be written.
-const fn is_failure_of_all(reason: Option<Reason>) -> bool {
-    matches!(reason, Some(Reason::StateUnavailable | Reason::Internal))
-}
-
-/// Whether a known TPP was refused before the first check, because there was no room at the core (ERR-4). Strangers that overload the
-/// gateway have no `shown_tpp`, or they were refused by a check.
-fn is_unjudged(line: &Value) -> bool {
-    let first = line
-        .get("checks_us")
-        .map(|checks| checks.get(Stage::Match.name()));
-    line.get("shown_tpp").is_some() && first == Some(None)
-}
-
-/// The side that has to act, like the label `fault` of `portvakt_requests_total`.
-fn side_at_fault(status: Option<u64>, reason: Option<Reason>) -> Option<Side> {
-    match (reason, status.unwrap_or_default()) {
-        (Some(reason), _) => Some(reason.at_fault()),
-        (None, 500..) => Some(Side::Core),
-        (None, 400..) => Some(Side::Caller),
-        (None, _) => None,
     }
 }

@@ -1,6 +1,9 @@
 //! The reason why there is no report, and the faults of a file of figures.
 
-use crate::tools::input::InputFault;
+use crate::{
+    config::ConfigFaults,
+    tools::{input::InputFault, state::StateFault},
+};
 use jiff::civil::Date;
 use std::{
     fmt::{self, Display},
@@ -25,6 +28,25 @@ pub enum ReportFault {
         "{0} and {1} have a line in common, which would count twice: give each log once, without links to it and copies of it"
     )]
     Twice(PathBuf, PathBuf),
+    /// The lines are of more days than a report has.
+    #[error(
+        "{0}, line {1} and the lines before it are of more days than the ten years of a report: name the period by --from and --to"
+    )]
+    TooManyDays(PathBuf, u64),
+    /// The gateway's configuration was refused.
+    #[error("{0}")]
+    Config(ConfigFaults),
+    /// The state cannot be read.
+    #[error(transparent)]
+    State(#[from] StateFault),
+    /// A folder has no audit.
+    #[error("{0} has no records of an audit: name the folder of audit.folder")]
+    NoAudit(PathBuf),
+    /// A chart has no place for TPPs.
+    #[error(
+        "a chart shows no TPPs: leave --config and --audit out, or choose --format csv or json"
+    )]
+    NoChart,
     /// No line counts.
     #[error("there is no line of an access log between these days")]
     Empty,

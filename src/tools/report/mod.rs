@@ -2,23 +2,29 @@
 //!
 //! The figures are those of Article 32(4) RTS and of the EBA guidelines on the contingency mechanism (EBA/GL/2018/07), guidelines 2 and
 //! 3: uptime and downtime, the mean response times of AIS and PIS, and the rate of errors that the bank has to answer for. Files add those
-//! of the bank's own channel, and SCAs. Deliberately not here: times in which no gateway ran, of which no line tells; consents by TPP and
-//! the reasons of failed SCAs, which no metric has.
+//! of the bank's own channel, and SCAs; the audit adds the reasons of failed SCAs, and the state the live consents, both by TPP.
+//! Deliberately not here: times in which no gateway ran, of which no line tells.
 
-// The lines of a log, and the sums of a day.
+// The lines of a log, those that are odd or were read before, and the sums of a day.
+mod access;
 mod day;
+mod foreign;
 mod lines;
+mod seen;
 // Why there is no report.
 mod fault;
 // Downtime by five requests that are not replied to within 30 seconds.
 mod downtime;
 
-// The own channel's figures, SCAs, and both beside the days.
+// The own channel's figures, SCAs, live consents, and all of them beside the days.
 mod beside;
+mod consents;
+mod ends;
 mod own;
 mod sca;
 
-// The report: a table, a chart, or a page to publish and its two files.
+// The report: a table, that of TPPs, a chart, or a page to publish and its two files.
+mod by_tpp;
 mod chart;
 mod html;
 mod page;
@@ -27,12 +33,15 @@ mod table;
 
 pub use fault::ReportFault;
 
-use crate::terminal::tame;
+use crate::{clock::Timestamp, terminal::tame};
+use access::LogLine;
 use beside::Beside;
 use clap::{Args, ValueEnum};
 use day::Days;
+use foreign::{Foreign, Oddity};
 use jiff::civil::Date;
 use lines::{Line, Lines};
+use seen::SeenLines;
 use std::{
     collections::HashMap,
     fs::File,
@@ -61,6 +70,13 @@ pub struct ReportArgs {
     /// SCAs by day: a saved answer of Prometheus, as docs/operations.md describes it.
     #[arg(long, value_name = "FILE", conflicts_with = "page")]
     sca: Option<PathBuf>,
+    /// Completed and failed SCAs by day and by TPP, with the codes of the failed ones: the folder of an audit (`audit.folder`). Once for each
+    /// gateway.
+    #[arg(long, value_name = "DIR", conflicts_with = "page")]
+    audit: Vec<PathBuf>,
+    /// The live consents of each TPP now, by the state of this configuration of the gateway. The state is only read; the gateway may run.
+    #[arg(long, value_name = "FILE", conflicts_with = "page")]
+    config: Option<PathBuf>,
     /// Instead of printing a report, write a status page to publish, index.html and status.json, to this folder; it is created if it is
     /// missing. Files of another origin are never replaced.
     #[arg(long, value_name = "DIR", conflicts_with = "format")]
@@ -89,23 +105,35 @@ enum Form {
     Svg,
 }
 
-/// Reads the logs, and writes the report to `out`, or the status page to its folder. Says on `notes` how many lines were no lines of an
-/// access log or too long for one, which days a file of figures lacks, and what is wrong in one.
+/// Reads the logs, and writes the report to `out`, or the status page to its folder. Says on `notes` which lines were not counted as they
+/// stand, which days a file of figures lacks, and what is wrong in one. Consents are those that live at `now`.
 ///
 /// # Errors
 /// The reason why there is no report.
 pub fn run(
     args: &ReportArgs,
+    now: Timestamp,
     out: &mut impl Write,
     notes: &mut impl Write,
 ) -> Result<(), ReportFault> {
+    let of_tpps = args.config.is_some() || !args.audit.is_empty();
+    if of_tpps && args.format == Form::Svg {
+        return Err(ReportFault::NoChart);
+    }
     // A wrong file or folder is known before the logs are read, which may take minutes.
     let own = args.own_channel.as_deref();
-    let beside = Beside::read(own, args.sca.as_deref(), notes)?;
+    let mut beside = Beside::read(own, args.sca.as_deref(), notes)?;
+    if let Some(config) = &args.config {
+        beside.consents = Some(consents::read(config, now)?);
+    }
+    if !args.audit.is_empty() {
+        let moves = beside.consents.as_ref().map(|consents| &consents.moves);
+        beside.ends = Some(ends::read(&args.audit, moves, notes)?);
+    }
     if let Some(folder) = &args.page {
         page::check(folder)?;
     }
-    let days = read_logs(&args.files, notes)?.rows(args.from, args.to)?;
+    let days = read_logs(args, notes)?.rows()?;
     beside.note_gaps(&days, notes);
     if let Some(folder) = &args.page {
         beside::note_quiet_days(&days, notes);
@@ -122,36 +150,59 @@ pub fn run(
     out.write_all(text.as_bytes()).map_err(ReportFault::Output)
 }
 
-fn read_logs(files: &[PathBuf], notes: &mut impl Write) -> Result<Days, ReportFault> {
-    let mut days = Days::default();
-    let (mut skipped, mut too_long) = (0_u64, 0_u64);
-    let firsts = first_lines(files)?;
-    for path in files {
+fn read_logs(args: &ReportArgs, notes: &mut impl Write) -> Result<Days, ReportFault> {
+    let mut days = Days::new(args.from, args.to);
+    let mut foreign = Foreign::default();
+    let mut seen = SeenLines::new();
+    let firsts = first_lines(&args.files)?;
+    for path in &args.files {
         let fault = |error| ReportFault::File(path.clone(), error);
-        for line in Lines::of(open(path).map_err(fault)?) {
+        for (number, line) in (1..).zip(Lines::of(open(path).map_err(fault)?)) {
             let Line::Whole(line) = line.map_err(fault)? else {
-                too_long = too_long.saturating_add(1);
+                foreign.note(Oddity::TooLong, path, number);
                 continue;
             };
             if let Some(other) = firsts.get(&line).filter(|other| *other != path) {
                 return Err(ReportFault::Twice(other.clone(), path.clone()));
             }
-            if !line.is_empty() && days.add(&line).is_none() {
-                skipped = skipped.saturating_add(1);
+            if !line.is_empty() {
+                for oddity in count(&line, &mut days, &mut seen, (path, number)) {
+                    foreign.note(oddity, path, number);
+                }
+            }
+            if days.are_too_many() {
+                foreign.write("access log", notes);
+                return Err(ReportFault::TooManyDays(path.clone(), number));
             }
         }
     }
-    if skipped > 0 {
-        let _ = writeln!(notes, "{skipped} lines are no lines of an access log");
-    }
-    if too_long > 0 {
-        let most = lines::MOST;
+    foreign.write("access log", notes);
+    if seen.has_forgotten() {
+        let kept = seen::KEPT;
         let _ = writeln!(
             notes,
-            "{too_long} lines have more than {most} bytes, which no line of an access log has"
+            "access log: a line was compared with the {kept} requests before it; one that is repeated after more of them counts twice"
         );
     }
+    days.note_gaps(notes);
     Ok(days)
+}
+
+/// Counts a line; returns what is odd about it.
+fn count(
+    line: &[u8],
+    days: &mut Days,
+    seen: &mut SeenLines,
+    (file, number): (&Path, u64),
+) -> Vec<Oddity> {
+    let mut odd = Vec::new();
+    match access::read(line, &mut odd) {
+        LogLine::NoRequest => {}
+        LogLine::Foreign(oddity) => odd.push(oddity),
+        LogLine::Request(_) if !seen.add(line) => odd = vec![Oddity::Repeated],
+        LogLine::Request(request) => odd.extend(days.add(&request, file, number).err()),
+    }
+    odd
 }
 
 /// The first line of each file that can be read twice, which no other file may have: a log is written in one piece, so of two that have lines
@@ -197,6 +248,8 @@ mod tests {
     use super::{table::COLUMNS, *};
     use serde_json::{Value, json};
 
+    const NOW: Timestamp = Timestamp::from_unix(1_767_225_600);
+
     /// A line that ended at this second of 1 January 2026.
     fn line(second: u64, service: &str, status: u64, whole_ms: u64) -> String {
         let at = jiff::Timestamp::from_second(1_767_225_600 + i64::try_from(second).unwrap());
@@ -219,21 +272,23 @@ mod tests {
             format,
             own_channel: None,
             sca: None,
+            audit: Vec::new(),
+            config: None,
             page: None,
             bank: None,
         };
         let mut text = Vec::new();
-        run(&args, &mut text, &mut io::sink()).unwrap();
+        run(&args, NOW, &mut text, &mut io::sink()).unwrap();
         String::from_utf8(text).unwrap()
     }
 
     /// FWD-8: such a line stands in the access log, and counts no request.
     #[test]
     fn a_line_says_what_was_left_out() {
-        let mut days = Days::default();
-        let added = days.add(b"{\"kind\":\"left-out\",\"of\":\"samples\",\"omitted\":7}");
-        assert_eq!(added, Some(()));
-        assert_eq!(days.add(b"{\"kind\":\"event\"}"), None);
+        let mut odd = Vec::new();
+        let line = b"{\"kind\":\"left-out\",\"of\":\"samples\",\"omitted\":7}";
+        assert_eq!(access::read(line, &mut odd), LogLine::NoRequest);
+        assert!(odd.is_empty());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! SCAs by day, from a saved answer of Prometheus about `portvakt_sca_total`.
 //!
 //! The answer is that of `/api/v1/query_range` to an increase over a day, at each midnight (UTC): the figure of a midnight is that of the
-//! day before it. Deliberately not here: a client of Prometheus, and the reasons of failures, which no metric has.
+//! day before it. Deliberately not here: a client of Prometheus, and the codes of failures, which no metric has (ends.rs).
 
 use super::fault::PlacedFault;
 use crate::telemetry::ScaEvent;
@@ -24,6 +24,19 @@ pub(super) struct ScaDay {
     pub(super) failed: Option<u64>,
 }
 
+impl ScaDay {
+    /// Keeps a figure; false if there is one already.
+    fn keep(&mut self, event: ScaEvent, count: u64) -> bool {
+        let figure = match event {
+            ScaEvent::Started => &mut self.started,
+            ScaEvent::Completed => &mut self.completed,
+            ScaEvent::Failed => &mut self.failed,
+            ScaEvent::Link | ScaEvent::Expired => return true,
+        };
+        figure.replace(count).is_none()
+    }
+}
+
 /// Reads the answer.
 ///
 /// # Errors
@@ -40,31 +53,34 @@ pub(super) fn read(bytes: &[u8]) -> Result<BTreeMap<Date, ScaDay>, Vec<PlacedFau
             faults.push(PlacedFault::new(format!("{place}.metric"), text));
             continue;
         };
-        let event = ScaEvent::from_name(name);
-        let Some(event) = event.filter(|event| EVENTS.contains(event)) else {
+        let Some(event) = ScaEvent::from_name(name) else {
+            let text = "this version knows no such event; ask for the increase of portvakt_sca_total of gateways of this version";
+            faults.push(PlacedFault::new(format!("{place}.metric"), text));
             continue;
         };
+        if !EVENTS.contains(&event) {
+            continue;
+        }
         if seen.contains(&event) {
             let text = "another series has the same event; ask for the sum by (event)";
             faults.push(PlacedFault::new(format!("{place}.metric"), text));
             continue;
         }
         seen.push(event);
-        let values = one.get("values").and_then(Value::as_array);
-        for (index, sample) in values.into_iter().flatten().enumerate() {
-            match read_sample(sample) {
-                Ok((date, count)) => {
-                    let day = days.entry(date).or_default();
-                    match event {
-                        ScaEvent::Started => day.started = Some(count),
-                        ScaEvent::Completed => day.completed = Some(count),
-                        ScaEvent::Failed => day.failed = Some(count),
-                        ScaEvent::Link | ScaEvent::Expired => {}
-                    }
+        let Some(values) = one.get("values").and_then(Value::as_array) else {
+            let text = "expected a list of samples; save the whole answer of Prometheus";
+            faults.push(PlacedFault::new(format!("{place}.values"), text));
+            continue;
+        };
+        for (index, sample) in values.iter().enumerate() {
+            let kept = read_sample(sample).and_then(|(date, count)| {
+                match days.entry(date).or_default().keep(event, count) {
+                    true => Ok(()),
+                    false => Err("another sample has the same day; remove one of them"),
                 }
-                Err(text) => {
-                    faults.push(PlacedFault::new(format!("{place}.values[{index}]"), text));
-                }
+            });
+            if let Err(text) = kept {
+                faults.push(PlacedFault::new(format!("{place}.values[{index}]"), text));
             }
         }
     }
@@ -221,6 +237,10 @@ mod tests {
                 series("failed", &json!([])),
                 "data.result[5].metric: another series has the same event",
             ),
+            (
+                series("postponed", &json!([])),
+                "data.result[5].metric: this version knows no such event",
+            ),
         ];
         for (more, expected) in table {
             let found = faults(&answer(&[whole().as_slice(), &[more]].concat()));
@@ -237,12 +257,13 @@ mod tests {
             json!([MIDNIGHT, 1]),
             json!([]),
             json!("x"),
+            json!([MIDNIGHT, "2"]),
         ] {
             let mut all = whole();
             all[2] = series("failed", &json!([[MIDNIGHT, "2"], sample]));
             let found = faults(&answer(&all));
             assert!(
-                found.len() == 1 && found[0].starts_with("data.result[2].values[1]: expected"),
+                found.len() == 1 && found[0].starts_with("data.result[2].values[1]: "),
                 "{sample}: {found:?}"
             );
         }

@@ -1,9 +1,15 @@
 //! A report as CSV and as JSON.
 //!
-//! Invariant: the columns and members of the access logs come first and are always there; those of a file follow if it was given.
+//! Invariant: the columns and members of the access logs come first and are always there; those of a file follow if it was given. With
+//! figures of TPPs, CSV has a second table after an empty line, and JSON is an object, of which `days` is what it is without them.
 
-use super::{beside::Beside, day::Day, own::OwnDay};
-use serde_json::{Value, json};
+use super::{
+    beside::Beside,
+    by_tpp::{ByTpp, codes},
+    day::Day,
+    own::OwnDay,
+};
+use serde_json::{Map, Value, json};
 
 /// The columns of the access logs.
 pub(super) const COLUMNS: &str = "date,availability_percent,downtime_seconds,requests,requests_ais,requests_pis,mean_ms_ais,mean_ms_pis,errors,error_rate_percent";
@@ -15,14 +21,20 @@ const OWN_COLUMNS: &str =
 /// Those of SCAs.
 const SCA_COLUMNS: &str = ",sca_started,sca_completed,sca_failed";
 
+/// The codes of failed SCAs.
+const CODE_COLUMN: &str = ",sca_failed_by_code";
+
 /// A line for each day.
 pub(super) fn csv(days: &[Day], beside: &Beside) -> String {
     let mut text = COLUMNS.to_owned();
     if beside.own.is_some() {
         text += OWN_COLUMNS;
     }
-    if beside.sca.is_some() {
+    if beside.sca.is_some() || beside.ends.is_some() {
         text += SCA_COLUMNS;
+    }
+    if beside.ends.is_some() {
+        text += CODE_COLUMN;
     }
     text.push('\n');
     let mean = |mean: Option<f64>| mean.map(|mean| format!("{mean:.1}")).unwrap_or_default();
@@ -54,14 +66,21 @@ pub(super) fn csv(days: &[Day], beside: &Beside) -> String {
                 ),
             };
         }
-        if let Some(sca) = &beside.sca {
-            let sca = sca.of(day.date).copied().unwrap_or_default();
+        if let Some(sca) = beside.sca_of(day.date) {
             for figure in [sca.started, sca.completed, sca.failed] {
                 text.push(',');
                 text += &count(figure);
             }
         }
+        if let Some(ends) = &beside.ends {
+            text.push(',');
+            text += &codes(&ends.of(day.date));
+        }
         text.push('\n');
+    }
+    if let Some(tpps) = ByTpp::of(days, beside) {
+        text.push('\n');
+        text += &tpps.csv();
     }
     text
 }
@@ -69,7 +88,17 @@ pub(super) fn csv(days: &[Day], beside: &Beside) -> String {
 /// An object for each day.
 pub(super) fn objects(days: &[Day], beside: &Beside) -> String {
     let objects = days.iter().map(|day| object(day, beside));
-    format!("{:#}\n", Value::from_iter(objects))
+    let objects = Value::from_iter(objects);
+    let report = match ByTpp::of(days, beside) {
+        None => objects,
+        Some(tpps) => {
+            let mut report = Map::new();
+            report.insert("days".to_owned(), objects);
+            report.extend(tpps.members());
+            Value::Object(report)
+        }
+    };
+    format!("{report:#}\n")
 }
 
 fn object(day: &Day, beside: &Beside) -> Value {
@@ -102,11 +131,13 @@ fn object(day: &Day, beside: &Beside) -> Value {
         let rate = own.map(OwnDay::error_rate);
         add("own_error_rate_percent", json!(rate));
     }
-    if let Some(sca) = &beside.sca {
-        let sca = sca.of(day.date).copied().unwrap_or_default();
+    if let Some(sca) = beside.sca_of(day.date) {
         add("sca_started", json!(sca.started));
         add("sca_completed", json!(sca.completed));
         add("sca_failed", json!(sca.failed));
+    }
+    if let Some(ends) = &beside.ends {
+        add("sca_failed_by_code", json!(ends.of(day.date).by_code));
     }
     object
 }

@@ -57,7 +57,7 @@ fn both_channels_stand_side_by_side() {
     assert!(rows[3].ends_with(",0.0000,,,,,"));
 }
 
-/// SCAs come from an answer of Prometheus (docs/operations.md); the reasons of failures and consents are in no metric.
+/// SCAs come from an answer of Prometheus (docs/operations.md); the codes of failures and consents are in no metric.
 #[test]
 fn scas_are_those_of_prometheus() {
     let folder = folder();
@@ -202,17 +202,19 @@ fn a_line_that_is_too_long_is_passed_over() {
     let line = fs::read_to_string(&log).unwrap();
     let long = line.replace('}', &format!(",\"x\":\"{}\"}}", "x".repeat(1 << 20)));
     serde_json::from_str::<Value>(&long).unwrap();
-    for text in [
-        format!("{long}\n{line}\nother\n"),
-        format!("other\n{line}\n{long}"),
+    for (text, other, too_long) in [
+        (format!("{long}\n{line}\nother\n"), 3, 1),
+        (format!("other\n{line}\n{long}"), 1, 3),
     ] {
         fs::write(&log, text).unwrap();
         let output = report(folder.path(), &["--format", "json"]);
         assert!(output.status.success(), "{output:?}");
         assert_eq!(
             errors(&output),
-            "1 lines are no lines of an access log\n\
-             1 lines have more than 1048576 bytes, which no line of an access log has\n"
+            format!(
+                "access log: lines that are no JSON, such as a text of another program or a part of a line; not counted: 1 (access.log line {other})\n\
+                 access log: lines that are longer than 1048576 bytes, which no line is; not counted: 1 (access.log line {too_long})\n"
+            )
         );
         let rows: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(rows[0]["requests"], 1);

@@ -3,7 +3,6 @@
 use super::super::answer::{Answer, Asked, Ids, Stop, error, refused};
 use super::super::bank::Bank;
 use super::super::basket::Basket;
-use super::super::details::named;
 use super::super::payment::{Form, Status};
 use super::payments::{authorise_and_status, is_of_psu};
 use super::{answered, psu, sca_link, unknown};
@@ -12,11 +11,7 @@ use serde_json::{Value, json};
 /// §A: creates a basket of payments of this TPP and this PSU, all unsigned.
 pub(in super::super) fn create(asked: &Asked<'_>, _: &Ids, bank: &Bank) -> Result<Answer, Stop> {
     let customer = psu(asked, bank)?;
-    let body = asked.object()?;
-    if let Some(name) = body.keys().find(|name| *name != "paymentIds") {
-        let text = format!("{}: a basket has paymentIds only.", named(name));
-        return Err(refused(400, "FORMAT_ERROR", &text));
-    }
+    let body = asked.members(|name| name == "paymentIds")?;
     let ids = body.get("paymentIds").and_then(Value::as_array);
     // An id that is no text would be a payment that is not in the basket.
     let ids: Option<Vec<&str>> = ids.and_then(|ids| ids.iter().map(Value::as_str).collect());
@@ -79,6 +74,7 @@ pub(in super::super) fn authorise(
     ids: &Ids,
     bank: &Bank,
 ) -> Result<Answer, Stop> {
+    asked.nothing()?;
     let basket = own(asked, ids, bank)?;
     let mut states = basket.payments.iter().map(|payment| payment.status());
     if !states.any(|status| status == Status::Received) {

@@ -24,7 +24,7 @@ pub(in super::super) fn read(asked: &Asked<'_>, _: &Ids, bank: &Bank) -> Result<
 
 /// Registers an address, or replaces it.
 pub(in super::super) fn write(asked: &Asked<'_>, _: &Ids, bank: &Bank) -> Result<Answer, Stop> {
-    let body = asked.object()?;
+    let body = asked.members(|name| matches!(name, "email" | "organisationNumber"))?;
     let email = body.get("email").and_then(Value::as_str);
     let email = email.filter(|email| is_address(email));
     let email = email.ok_or_else(|| {
@@ -46,7 +46,7 @@ pub(in super::super) fn write(asked: &Asked<'_>, _: &Ids, bank: &Bank) -> Result
     answered(asked, 200, shown(asked, email))
 }
 
-/// Registration and consent start with an SCA. A GET has no link of its own: the gateway adds it to a 401 (SCA-14).
+/// Registration and consent start with an SCA; a body is ignored, as the gateway does (SCA-20). A GET has no link of its own: the gateway adds it to a 401 (SCA-14).
 pub(in super::super) fn sca(asked: &Asked<'_>, _: &Ids, _: &Bank) -> Result<Answer, Stop> {
     if asked.caller.sca_redirect.is_none() {
         return Err(sca_demanded());

@@ -5,8 +5,9 @@
 
 use super::super::answer::{Answer, Asked, Ids, Stop, refused};
 use super::super::bank::Bank;
+use super::super::body::no_such_member;
 use super::super::customer::{Account, AccountKind};
-use super::super::details::{ByHand, by_hand};
+use super::super::details::{ByHand, by_hand, is_by_hand};
 use super::super::history::{Page, Transaction};
 use super::super::ledger::{Own, Posting, from_own};
 use super::super::money::{MOST, bban_of, iban};
@@ -41,8 +42,8 @@ pub(in super::super) fn add_transaction(
     bank: &Bank,
 ) -> Result<Answer, Stop> {
     let account = mock(ids, bank, |_| true)?;
-    let body = asked.object()?;
-    check_currency(&body, &["amount"], &account.currency)?;
+    let body = asked.members(is_by_hand)?;
+    check_amounts(&body, &["amount"], &account.currency)?;
     let sum = body
         .get("amount")
         .and_then(|written| read_amount(bank, written, &account.currency));
@@ -105,8 +106,13 @@ pub(super) const TOGETHER: &str =
     "at most 18 digits, together with the balance, what is signed, and the credit line.";
 
 fn update(asked: &Asked<'_>, account: &Account, bank: &Bank) -> Result<Answer, Stop> {
-    let body = asked.object()?;
-    check_currency(&body, &["balance", "amount"], &account.currency)?;
+    let body = asked.members(|name| matches!(name, "balance" | "amount" | "currency"))?;
+    if body.contains_key("balance") && body.contains_key("amount") {
+        let text =
+            "amount: another name of balance, of which the body has one already: leave this out.";
+        return Err(format_error(text));
+    }
+    check_amounts(&body, &["balance", "amount"], &account.currency)?;
     let written = body.get("balance").or_else(|| body.get("amount"));
     let wanted = written.and_then(|written| read_amount(bank, written, &account.currency));
     let wanted =
@@ -252,12 +258,21 @@ fn mock_transaction(bank: &Bank, account: &Account, transaction: Transaction) ->
     shown
 }
 
-/// Refuses a currency that is not the account's, beside the amounts or in an amount object with one of these names (SBX-17).
-pub(super) fn check_currency(
+/// Refuses a currency that is not the account's, beside the amounts or in an amount object with one of these names (SBX-17), and any
+/// further member of such an object.
+pub(super) fn check_amounts(
     body: &Map<String, Value>,
     amounts: &[&str],
     currency: &str,
 ) -> Result<(), Stop> {
+    for name in amounts {
+        let object = body.get(*name).and_then(Value::as_object);
+        let mut members = object.into_iter().flat_map(Map::keys);
+        if let Some(other) = members.find(|other| !["amount", "currency"].contains(&other.as_str()))
+        {
+            return Err(no_such_member(name, other));
+        }
+    }
     let beside = body
         .get("currency")
         .map(|given| ("currency".to_owned(), given));

@@ -7,6 +7,7 @@ mod notice;
 use super::super::answer::{Answer, Asked, Ids, Stop, error, refused};
 use super::super::bank::Bank;
 use super::super::customer::{Customer, is_identity};
+use super::super::payment::change::is_changeable;
 use super::super::payment::fee::INSTANT_FEE;
 use super::super::payment::order::{Ordered, Violation};
 use super::super::payment::{DOMESTIC, INSTANT, Payment, Status};
@@ -81,6 +82,7 @@ pub(in super::super) fn status(asked: &Asked<'_>, _: &Ids, bank: &Bank) -> Resul
 /// §Single payment 2.
 pub(in super::super) fn authorise(asked: &Asked<'_>, _: &Ids, bank: &Bank) -> Result<Answer, Stop> {
     let path = asked.path.trim_end_matches("/authorisations");
+    asked.nothing()?;
     let payment = own(asked, path, bank)?;
     if payment.status() != Status::Received {
         let text = "The payment is signed, cancelled or refused already.";
@@ -113,7 +115,7 @@ pub(in super::super) fn change(asked: &Asked<'_>, ids: &Ids, bank: &Bank) -> Res
         let text = "Only a single payment that is signed and not booked can be changed.";
         return Err(refused(409, "CONFLICT", text));
     }
-    if let Err(violations) = bank.change(&payment, &asked.object()?)? {
+    if let Err(violations) = bank.change(&payment, &asked.members(is_changeable)?)? {
         return Err(Stop::Refused(faulty(&violations)));
     }
     let changed = bank.payment(id)?.ok_or_else(no_payment)?;
@@ -126,7 +128,8 @@ pub(in super::super) fn permit(asked: &Asked<'_>, ids: &Ids, bank: &Bank) -> Res
     let id = ids.first().map(String::as_str).unwrap_or_default();
     let account = bank.account(id)?;
     let account = account.ok_or_else(|| unknown("There is no such account."))?;
-    let Some(permitted) = payments_allowed(&asked.object()?)? else {
+    let Some(permitted) = payments_allowed(&asked.members(|name| name == PAYMENTS_ALLOWED)?)?
+    else {
         return Err(no_boolean());
     };
     bank.permit_payments(&account.id, permitted)?;

@@ -9,14 +9,32 @@ use super::super::customer::{AccountKind, Customer, NewAccount};
 use super::super::details::given_text_fault;
 use super::super::kid::Modulus;
 use super::super::money::{MOST, NOK};
-use super::mock::{TOGETHER, check_currency, format_error, mock_account, read_amount};
+use super::mock::{TOGETHER, check_amounts, format_error, mock_account, read_amount};
 use super::payments::{PAYMENTS_ALLOWED, payments_allowed};
 use super::{reference, unknown};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+/// The members of a new account.
+const OF_AN_ACCOUNT: [&str; 9] = [
+    "customerId",
+    "customerName",
+    "accountType",
+    "name",
+    "currency",
+    "balance",
+    "creditLine",
+    "kid",
+    PAYMENTS_ALLOWED,
+];
+
 /// SBX-1: resets the bank to its initial state. The answer lists the customers, and the accounts that require a KID.
-pub(in super::super) fn initialise(_: &Asked<'_>, _: &Ids, bank: &Bank) -> Result<Answer, Stop> {
+pub(in super::super) fn initialise(
+    asked: &Asked<'_>,
+    _: &Ids,
+    bank: &Bank,
+) -> Result<Answer, Stop> {
+    asked.nothing()?;
     bank.initialise()?;
     let customers = all_customers(bank)?;
     let mut creditors = Vec::new();
@@ -44,7 +62,13 @@ pub(in super::super) fn open_account(
     _: &Ids,
     bank: &Bank,
 ) -> Result<Answer, Stop> {
-    let body = asked.object()?;
+    let body = asked.members(|name| OF_AN_ACCOUNT.contains(&name))?;
+    let [customer, name] = ["customerId", "customerName"]
+        .map(|name| body.get(name).is_some_and(|value| !value.is_null()));
+    if customer && name {
+        let text = "customerName: of a new customer only, and customerId names one: leave one of them out.";
+        return Err(format_error(text));
+    }
     let customer = match text_member(&body, "customerId")? {
         Some(id) => bank.customer_where("id = ?1", id)?,
         None => Some(new_customer(
@@ -69,7 +93,8 @@ pub(in super::super) fn open_account(
 }
 
 /// SBX-2: the batch, on demand.
-pub(in super::super) fn run_batch(_: &Asked<'_>, _: &Ids, bank: &Bank) -> Result<Answer, Stop> {
+pub(in super::super) fn run_batch(asked: &Asked<'_>, _: &Ids, bank: &Bank) -> Result<Answer, Stop> {
+    asked.nothing()?;
     let ran = bank.run_now()?;
     let body = json!({
         "booked": ran.booked,
@@ -88,6 +113,7 @@ pub(in super::super) fn cancel_payment(
     ids: &Ids,
     bank: &Bank,
 ) -> Result<Answer, Stop> {
+    asked.nothing()?;
     let id = ids.first().map(String::as_str).unwrap_or_default();
     let payment = bank.payment(id)?;
     // Through the gateway, a TPP reaches its own payments only; the bank's own channel names no TPP.
@@ -113,7 +139,7 @@ fn new_account<'a>(bank: &Bank, body: &'a Map<String, Value>) -> Result<NewAccou
     if bank.rates.digits(currency).is_none() {
         return Err(format_error("currency: one that the bank has a rate for."));
     }
-    check_currency(body, &["balance", "creditLine"], currency)?;
+    check_amounts(body, &["balance", "creditLine"], currency)?;
     let sum = |name: &str| match body.get(name) {
         None => Ok(0),
         Some(written) => read_amount(bank, written, currency).ok_or_else(|| {

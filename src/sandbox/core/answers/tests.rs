@@ -3,6 +3,7 @@
 mod accounts;
 mod amounts;
 mod baskets;
+mod bodies;
 mod channel;
 mod contradictions;
 mod details;

@@ -13,6 +13,7 @@ pub(in super::super) use members::Violation;
 
 use super::super::bank::{Bank, BankFault};
 use super::super::customer::{Account, AccountKind};
+use super::super::distinct::object;
 use super::super::money::{self, NOK};
 use super::{DOMESTIC, Form, INSTANT, Part, Payment, Status};
 use jiff::ToSpan;
@@ -70,11 +71,9 @@ impl Bank {
         &self,
         ordered: &Ordered<'_>,
     ) -> Result<Result<Payment, Vec<Violation>>, BankFault> {
-        let Ok(Value::Object(body)) = serde_json::from_slice(ordered.body) else {
-            return Ok(Err(vec![Violation::format(
-                "",
-                "The body is no JSON object.",
-            )]));
+        let Some(body) = object(ordered.body) else {
+            let text = "The body is no JSON object, or has a member twice.";
+            return Ok(Err(vec![Violation::format("", text)]));
         };
         let mut members = Members::new(&body);
         members.check_characters();
