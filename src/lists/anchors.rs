@@ -6,7 +6,7 @@
 //! certificate below an anchor is qualified; its own statements say that, and the qualifications, which are kept with the anchor.
 
 use crate::{
-    certificate::Certificate,
+    certificate::{Certificate, key_of_damaged},
     list::{CA_QC, GRANTED, Qualification, Service, State, TrustedList},
 };
 use portvakt_base::clock::Timestamp;
@@ -214,7 +214,8 @@ impl Anchors {
 
 /// The keys of a service, also those in certificates that cannot be read otherwise.
 fn keys(service: &Service) -> impl Iterator<Item = KeyHash> {
-    let readable = service.certificates.iter().flat_map(Certificate::key);
+    let readable = service.certificates.iter();
+    let readable = readable.filter_map(|certificate| key_of_damaged(certificate.der()));
     readable.chain(service.damaged_keys.iter().copied())
 }
 
@@ -227,7 +228,11 @@ fn unreadable(service: &Service) -> usize {
 
 /// Why a CA that is not granted is not named, or not by each of its certificates.
 fn not_named(service: &Service, state: &State) -> Option<String> {
-    let damaged = unreadable(service).saturating_sub(service.damaged_keys.len());
+    let all = service
+        .certificates
+        .len()
+        .saturating_add(service.unreadable);
+    let damaged = all.saturating_sub(keys(service).count());
     let status = &state.status;
     match (service.certificates.len(), damaged) {
         (0, 0) if service.damaged_keys.is_empty() => Some(format!(

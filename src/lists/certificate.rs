@@ -11,7 +11,7 @@ use portvakt_trust::KeyHash;
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 use x509_parser::{
-    asn1_rs::{Any, FromDer as _, Tag},
+    asn1_rs::{FromDer as _, Header, Tag},
     prelude::X509Certificate,
 };
 
@@ -141,20 +141,28 @@ impl fmt::Debug for Certificate {
 pub(crate) fn key_of_damaged(der: &[u8]) -> Option<KeyHash> {
     let read = X509::from_der(der).and_then(|certificate| KeyHash::of(&certificate));
     read.ok().or_else(|| {
-        let (_, certificate) = Any::from_der(der).ok()?;
-        let (_, body) = Any::from_der(certificate.data).ok()?;
-        let (mut rest, first) = Any::from_der(body.data).ok()?;
+        let (_, certificate, _) = part(der)?;
+        let (_, body, _) = part(certificate)?;
+        let (first, _, mut rest) = part(body)?;
         // The version may be missing. Then come the serial number, the algorithm, the issuer, the validity, the subject, and the key.
-        let parts = if first.tag() == Tag::Integer { 5 } else { 6 };
+        let parts = if first == Tag::Integer { 5 } else { 6 };
         let mut start = rest;
         for _ in 0..parts {
             start = rest;
-            (rest, _) = Any::from_der(rest).ok()?;
+            (_, _, rest) = part(rest)?;
         }
         let length = start.len().checked_sub(rest.len())?;
         let key = PKey::public_key_from_der(start.get(..length)?).ok()?;
         KeyHash::of_key(&key).ok()
     })
+}
+
+/// The first part of DER: its tag, its content, which is not looked at, and what follows it.
+fn part(der: &[u8]) -> Option<(Tag, &[u8], &[u8])> {
+    let (rest, header) = Header::from_der(der).ok()?;
+    let length = header.length().definite().ok()?;
+    let (content, rest) = rest.split_at_checked(length)?;
+    Some((header.tag(), content, rest))
 }
 
 /// Decodes base64 with white space anywhere in it (XML Schema's base64Binary).

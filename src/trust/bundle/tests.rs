@@ -231,10 +231,10 @@ fn what_no_document_says() {
 //= CRT-8 refused
 #[test]
 fn more_anchors_than_are_read() {
-    let anchor = "- {sha256: a, subject: a, not_after: a, file: @, for: [seals], services: []}\n";
+    let anchor = "- {sha256: a, subject: a, not_after: 2030-01-01T00:00:00Z, file: '@', for: [seals], services: []}\n";
     let (head, _) = WHOLE.split_once("anchors:\n").unwrap();
     let many = (0..=10_000).map(|number| anchor.replace('@', &number.to_string()));
-    let many = format!("{head}anchors:\n{}", many.collect::<String>());
+    let many = format!("{head}named: []\nanchors:\n{}", many.collect::<String>());
     let fault = BundleDocument::read(&many).unwrap_err();
     assert_eq!(
         fault.to_string(),
