@@ -59,6 +59,7 @@ pub struct Way {
 struct Passed {
     folder: PathBuf,
     around: Metadata,
+    path: PathBuf,
     entry: Metadata,
 }
 
@@ -120,6 +121,7 @@ impl Way {
             passed.push(Passed {
                 folder: at.clone(),
                 around,
+                path: next.clone(),
                 entry,
             });
             if !is_link {
@@ -143,6 +145,7 @@ impl Way {
                 folder,
                 around,
                 entry,
+                ..
             } = passed;
             let mode = around.mode() & 0o7777;
             if mode & others == 0 {
@@ -156,6 +159,17 @@ impl Way {
             let is_own = own.contains(owner) || owner == around.uid();
             (!is_own).then_some(OpenFolder::Foreign { folder, owner })
         })
+    }
+
+    /// The first folder, link or end of the way that belongs to another user than `own`, and that user.
+    pub fn foreign(&self, own: &OwnUsers) -> Option<(&Path, u32)> {
+        let all = self.passed.iter().flat_map(|passed| {
+            [
+                (&*passed.folder, passed.around.uid()),
+                (&*passed.path, passed.entry.uid()),
+            ]
+        });
+        all.into_iter().find(|(_, owner)| !own.contains(*owner))
     }
 
     /// The owners of the folders on the way, of the links, and of its end.
@@ -216,12 +230,20 @@ mod tests {
             }
             set_mode(&folder, 0o755);
         }
-        assert!(
-            Way::follow(&path)
-                .unwrap()
-                .owners()
-                .all(|user| own.contains(user))
-        );
+        let way = Way::follow(&path).unwrap();
+        assert!(way.owners().all(|user| own.contains(user)));
+        assert_eq!(way.foreign(&own), None);
+        let user = fs::metadata(&path).unwrap().uid();
+        let nobody = OwnUsers(BTreeSet::new());
+        let root_user = fs::metadata("/").unwrap().uid();
+        assert_eq!(way.foreign(&nobody), Some((Path::new("/"), root_user)));
+        // A link counts by its own owner, wherever it leads.
+        if user == 0 {
+            std::os::unix::fs::lchown(root.join("link"), Some(4711), None).unwrap();
+            let link = root.join("link");
+            let way = Way::follow(&path).unwrap();
+            assert_eq!(way.foreign(&own), Some((&*link, 4711)));
+        }
     }
 
     #[test]

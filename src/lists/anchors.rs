@@ -6,11 +6,12 @@
 //! certificate below an anchor is qualified; its own statements say that, and the qualifications, which are kept with the anchor.
 
 use crate::{
-    certificate::Certificate,
+    certificate::{Certificate, key_of_damaged},
     list::{CA_QC, GRANTED, Qualification, Service, State, TrustedList},
 };
 use portvakt_base::clock::Timestamp;
-use std::collections::BTreeMap;
+use portvakt_trust::KeyHash;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// For which certificates of TPPs an anchor serves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,10 +77,6 @@ pub struct Provenance {
 /// A CA that a list names, and that is no anchor, such as one whose service was withdrawn.
 #[derive(Clone, Debug)]
 pub struct Named {
-    /// A certificate that identifies the service.
-    pub certificate: Certificate,
-    /// The country of the list.
-    pub territory: String,
     /// The provider of the service.
     pub provider: String,
     /// The service.
@@ -90,7 +87,7 @@ pub struct Named {
     pub since: Timestamp,
 }
 
-/// A service that would have anchors but for a reason.
+/// A service of which something is missing: an anchor, or the key by which its CA would be named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut {
     /// The country of the list.
@@ -99,7 +96,7 @@ pub struct LeftOut {
     pub provider: String,
     /// The service.
     pub service: String,
-    /// Why it has none.
+    /// Why.
     pub reason: String,
     /// The line of the list.
     pub line: usize,
@@ -109,7 +106,10 @@ pub struct LeftOut {
 #[derive(Clone, Debug, Default)]
 pub struct Anchors {
     found: BTreeMap<[u8; 32], Anchor>,
-    named: BTreeMap<[u8; 32], Named>,
+    /// By country and key.
+    named: BTreeMap<(String, KeyHash), Named>,
+    /// The keys of anchors.
+    keys: BTreeSet<KeyHash>,
     left_out: Vec<LeftOut>,
 }
 
@@ -118,13 +118,19 @@ impl Anchors {
     pub fn add(&mut self, list: &TrustedList, at: Timestamp) {
         let territory = &list.scheme.territory;
         for service in &list.services {
-            let state = service.state_at(at);
-            let Some(state) = state.filter(|it| it.service_type == CA_QC) else {
+            // One whose first state lies ahead is not granted yet, so that it is named by that state.
+            let now = service.state_at(at);
+            let first = service.history.last().unwrap_or(&service.current);
+            let state = now.unwrap_or(first);
+            if state.service_type != CA_QC {
                 continue;
-            };
-            match state.status == GRANTED && Uses::of(state).any() {
+            }
+            match now.is_some() && state.status == GRANTED && Uses::of(state).any() {
                 true => self.add_service(territory, service, state),
-                false => self.name(territory, service, state),
+                false => {
+                    self.tell(territory, service, state, not_named(service, state));
+                    self.name(territory, service, state);
+                }
             }
         }
     }
@@ -134,23 +140,33 @@ impl Anchors {
         self.found.iter()
     }
 
-    /// The CAs that lists name and that are no anchors, each certificate once, by its SHA-256.
-    pub fn named(&self) -> impl Iterator<Item = &Named> {
+    /// The CAs that lists name and that are no anchors, with country and key, each once.
+    pub fn named(&self) -> impl Iterator<Item = (&str, KeyHash, &Named)> {
         let named = self.named.iter();
-        named.filter_map(|(digest, named)| (!self.found.contains_key(digest)).then_some(named))
+        let named = named.filter(|((_, key), _)| !self.keys.contains(key));
+        named.map(|((territory, key), named)| (territory.as_str(), *key, named))
     }
 
-    /// Services that have no anchor, with the reason.
+    /// Services that have no anchor, not all, or no key to be named by, with the reason.
     pub fn left_out(&self) -> &[LeftOut] {
         &self.left_out
     }
 
+    /// Keeps the reason why something of a service is missing, if there is one.
+    fn tell(&mut self, territory: &str, service: &Service, state: &State, reason: Option<String>) {
+        self.left_out.extend(reason.map(|reason| LeftOut {
+            territory: territory.to_owned(),
+            provider: service.provider.clone(),
+            service: state.name.clone(),
+            reason,
+            line: service.line,
+        }));
+    }
+
     fn name(&mut self, territory: &str, service: &Service, state: &State) {
-        for certificate in &service.certificates {
-            let named = self.named.entry(certificate.sha256());
+        for key in keys(service) {
+            let named = self.named.entry((territory.to_owned(), key));
             named.or_insert_with(|| Named {
-                certificate: certificate.clone(),
-                territory: territory.to_owned(),
                 provider: service.provider.clone(),
                 service: state.name.clone(),
                 state: state.status.clone(),
@@ -161,20 +177,22 @@ impl Anchors {
 
     fn add_service(&mut self, territory: &str, service: &Service, state: &State) {
         let uses = Uses::of(state);
-        if let Some(reason) = reason_to_leave_out(service, state) {
-            self.left_out.push(LeftOut {
-                territory: territory.to_owned(),
-                provider: service.provider.clone(),
-                service: state.name.clone(),
-                reason,
-                line: service.line,
-            });
-        }
+        self.tell(
+            territory,
+            service,
+            state,
+            reason_to_leave_out(service, state),
+        );
         if !state.extensions.unknown.is_empty() {
             self.name(territory, service, state);
             return;
         }
         for certificate in &service.certificates {
+            // The gateway refuses a bundle with an anchor whose key it cannot compare.
+            let Ok(key) = certificate.key() else {
+                continue;
+            };
+            self.keys.insert(key);
             let anchor = self.found.entry(certificate.sha256());
             let anchor = anchor.or_insert_with(|| Anchor {
                 certificate: certificate.clone(),
@@ -194,6 +212,39 @@ impl Anchors {
     }
 }
 
+/// The keys of a service, also those in certificates that cannot be read otherwise.
+fn keys(service: &Service) -> impl Iterator<Item = KeyHash> {
+    let readable = service.certificates.iter();
+    let readable = readable.filter_map(|certificate| key_of_damaged(certificate.der()));
+    readable.chain(service.damaged_keys.iter().copied())
+}
+
+/// How many certificates of a service cannot be read, or have a key that cannot be.
+fn unreadable(service: &Service) -> usize {
+    let all = service.certificates.iter();
+    let keyless = all.filter(|certificate| certificate.key().is_err());
+    service.unreadable.saturating_add(keyless.count())
+}
+
+/// Why a CA that is not granted is not named, or not by each of its certificates.
+fn not_named(service: &Service, state: &State) -> Option<String> {
+    let all = service
+        .certificates
+        .len()
+        .saturating_add(service.unreadable);
+    let damaged = all.saturating_sub(keys(service).count());
+    let status = &state.status;
+    match (service.certificates.len(), damaged) {
+        (0, 0) if service.damaged_keys.is_empty() => Some(format!(
+            "{status}, and without a certificate, so that its CA is not named: a chain through it to a granted CA passes"
+        )),
+        (_, 0) => None,
+        (_, count) => Some(format!(
+            "{status}, and {count} of its certificates cannot be read, so that a CA with that key is not named: a chain through it to a granted CA passes"
+        )),
+    }
+}
+
 fn reason_to_leave_out(service: &Service, state: &State) -> Option<String> {
     if !state.extensions.unknown.is_empty() {
         let names = state.extensions.unknown.join(", ");
@@ -201,7 +252,7 @@ fn reason_to_leave_out(service: &Service, state: &State) -> Option<String> {
             "a critical extension that is unknown here: {names}"
         ));
     }
-    match (service.certificates.len(), service.unreadable) {
+    match (service.certificates.len(), unreadable(service)) {
         (0, 0) => Some("it has no certificate".to_owned()),
         (_, 0) => None,
         (_, unreadable) => Some(format!("{unreadable} of its certificates cannot be read")),

@@ -5,10 +5,15 @@
 
 use crate::fault::Refusal;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use openssl::{error::ErrorStack, pkey::PKey, x509::X509};
 use portvakt_base::clock::Timestamp;
+use portvakt_trust::KeyHash;
 use sha2::{Digest as _, Sha256};
 use std::fmt;
-use x509_parser::prelude::{FromDer as _, X509Certificate};
+use x509_parser::{
+    asn1_rs::{FromDer as _, Header, Tag},
+    prelude::X509Certificate,
+};
 
 /// The longest certificate, in bytes of DER. Those of the lists have at most 3 KiB.
 const MAX_DER: usize = 64 * 1024;
@@ -82,6 +87,14 @@ impl Certificate {
         }
     }
 
+    /// The hash of its public key.
+    ///
+    /// # Errors
+    /// OpenSSL does not read the certificate or its key, or the key is in no form that is compared.
+    pub fn key(&self) -> Result<KeyHash, ErrorStack> {
+        KeyHash::of(&*X509::from_der(&self.0)?)
+    }
+
     /// The last second of its validity.
     pub fn not_after(&self) -> Timestamp {
         let seconds = self
@@ -121,6 +134,35 @@ impl fmt::Debug for Certificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Certificate({})", self.subject())
     }
+}
+
+/// The hash of the public key in DER that is not read as a certificate, where its other parts let the key be found: of another parser, or by
+/// its place in the sequence (RFC 5280, 4.1).
+pub(crate) fn key_of_damaged(der: &[u8]) -> Option<KeyHash> {
+    let read = X509::from_der(der).and_then(|certificate| KeyHash::of(&certificate));
+    read.ok().or_else(|| {
+        let (_, certificate, _) = part(der)?;
+        let (_, body, _) = part(certificate)?;
+        let (first, _, mut rest) = part(body)?;
+        // The version may be missing. Then come the serial number, the algorithm, the issuer, the validity, the subject, and the key.
+        let parts = if first == Tag::Integer { 5 } else { 6 };
+        let mut start = rest;
+        for _ in 0..parts {
+            start = rest;
+            (_, _, rest) = part(rest)?;
+        }
+        let length = start.len().checked_sub(rest.len())?;
+        let key = PKey::public_key_from_der(start.get(..length)?).ok()?;
+        KeyHash::of_key(&key).ok()
+    })
+}
+
+/// The first part of DER: its tag, its content, which is not looked at, and what follows it.
+fn part(der: &[u8]) -> Option<(Tag, &[u8], &[u8])> {
+    let (rest, header) = Header::from_der(der).ok()?;
+    let length = header.length().definite().ok()?;
+    let (content, rest) = rest.split_at_checked(length)?;
+    Some((header.tag(), content, rest))
 }
 
 /// Decodes base64 with white space anywhere in it (XML Schema's base64Binary).

@@ -5,7 +5,9 @@
 
 use crate::{
     addresses::addresses,
-    bundle::{BundleDocument, BundleFolder, CURRENT, GatewayConfig, Regression, Use, check, diff},
+    bundle::{
+        BundleFolder, CURRENT, GatewayConfig, Regression, Use, check, describe_import, diff, known,
+    },
     fault::Refusal,
     import::{Imported, ListFile, Request, certificates, import, lists_in, pins},
     losses::SeenCertificates,
@@ -89,6 +91,9 @@ struct ShowOptions {
     /// The certificates that a gateway has seen, seen-certificates.jsonl in its folder of state; may be repeated
     #[arg(long, value_name = "FILE")]
     seen: Vec<PathBuf>,
+    /// The gateway's own anchors (trust.anchors): files in PEM or DER, or folders of them; may be repeated
+    #[arg(long, value_name = "PATH", requires = "seen")]
+    anchors: Vec<PathBuf>,
     /// The gateway's intermediates (trust.intermediates): files in PEM or DER, or folders of them; may be repeated
     #[arg(long, value_name = "PATH", requires = "seen")]
     intermediates: Vec<PathBuf>,
@@ -202,29 +207,36 @@ fn write_bundle(
     let last = folder
         .current()
         .map_err(|refusal| vec![refusal.to_string(), "nothing was imported".to_owned()])?;
-    let bundle = BundleDocument::new(imported, now);
-    bundle.judge().map_err(|fault| {
-        let stays = "nothing was imported: the last bundle stays in use";
-        vec![fault.to_string(), stays.to_owned()]
-    })?;
+    let newest = folder.newest().map_err(one)?;
+    let known = known(last.iter().chain(&newest));
+    let bundle = describe_import(imported, &known, now);
+    let refuse = |mut texts: Faults| {
+        texts.push("nothing was imported: the last bundle stays in use".to_owned());
+        Err(texts)
+    };
+    if let Err(fault) = bundle.judge() {
+        return refuse(vec![fault.to_string()]);
+    }
     let mut output = Terminal::output();
     let mut print = |line: String| {
         let _ = output.line(line);
     };
     if let Some(last) = &last {
-        for change in diff(last, &bundle) {
-            print(change);
-        }
-        let faults = check(last, &bundle, allow_shrink);
-        if !faults.is_empty() {
-            let mut texts: Faults = faults.iter().map(Regression::to_string).collect();
-            texts.push("nothing was imported: the last bundle stays in use".to_owned());
-            return Err(texts);
-        }
+        diff(last, &bundle).into_iter().for_each(&mut print);
+    }
+    for it in &bundle.left_out {
+        let _ = Terminal::errors().line(format_args!(
+            "{} {} ({}): {}",
+            it.territory, it.service, it.provider, it.reason
+        ));
+    }
+    let faults = check(last.as_ref(), &known, &bundle, allow_shrink);
+    if !faults.is_empty() {
+        return refuse(faults.iter().map(Regression::to_string).collect());
     }
     if bundle.anchors.is_empty() {
         let text = "no anchor: are the national lists in the folder of lists?";
-        let _ = Terminal::errors().line(text);
+        return refuse(vec![text.to_owned()]);
     }
     let written = match is_held {
         true => folder.hold(&bundle, &imported.anchors),
@@ -263,9 +275,10 @@ fn show(options: &ShowOptions, now: Timestamp) -> Result<(), Faults> {
     let mut lines = shown.lines(at);
     if !options.seen.is_empty() {
         let seen = SeenCertificates::read(&options.seen, now.max(at)).map_err(one)?;
-        let intermediates = certificates(&options.intermediates);
-        let intermediates = intermediates.map_err(|fault| vec![fault.to_string()])?;
+        let read = |paths: &[PathBuf]| certificates(paths).map_err(|fault| vec![fault.to_string()]);
+        let (own, intermediates) = (read(&options.anchors)?, read(&options.intermediates)?);
         let config = GatewayConfig {
+            own: &own,
             intermediates: &intermediates,
             types: SigningType::together(&options.certificate_types),
         };

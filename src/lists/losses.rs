@@ -1,9 +1,8 @@
 //! The TPPs that would lose trust by a bundle: by the certificates that gateways have seen (`--seen`), and by two bundles.
 //!
 //! Invariants: a certificate loses trust if the gateway trusts it by the bundle before at the time, and refuses it by the new one; every
-//! certificate that was seen within 30 days is counted once, and one that cannot be judged is named. Deliberately not here: the operator's
-//! own anchors (`trust.anchors`). A certificate that only one of these makes trusted is no loss here, though the gateway refuses it if the new
-//! bundle names its nearest CA without vouching for it.
+//! certificate that was seen within 30 days is counted once, and one that cannot be judged is named. The operator's own anchors
+//! (`trust.anchors`) count as far as they are at hand (`--anchors`).
 
 // The files of gateways.
 mod seen;
@@ -243,9 +242,8 @@ fn anchor_text(of: Judge<'_>, sha256: &str) -> Option<String> {
 
 /// A CA that a bundle names without an anchor, and its state, after a colon.
 fn named_text(of: Judge<'_>, key: KeyHash) -> Option<String> {
-    let key = key.to_string();
     let mut named = of.bundle.named.iter();
-    let named = named.find(|it| it.key_sha256.eq_ignore_ascii_case(&key))?;
+    let named = named.find(|it| it.key_sha256 == key)?;
     Some(format!(
         ": {} ({}): {}, {} since {}",
         named.territory, named.provider, named.service, named.state, named.since

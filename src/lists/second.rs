@@ -118,6 +118,9 @@ impl Second {
             Ok(Verdict::TooSlow) => Err(Refusal::new(format_args!(
                 "the second verifier, {name}, has not ended within {limit:?}, and was stopped"
             ))),
+            Ok(Verdict::Broken(status)) => Err(Refusal::new(format_args!(
+                "the second verifier, {name}, ended without a verdict ({status}), so that nothing is known of the signature; import again, and run it by hand if it stays so"
+            ))),
             Err(error) => Err(Refusal::new(format_args!(
                 "the second verifier, {name}, cannot be run: {error}"
             ))),

@@ -8,7 +8,6 @@ use crate::{
     },
     fault::Refusal,
     losses::{Judge, Losses, SeenCertificates},
-    own_way::judge_way,
 };
 use portvakt_base::clock::Timestamp;
 use std::path::{Path, PathBuf};
@@ -115,6 +114,15 @@ impl Shown {
                 "CAs that the lists name and that vouch for nothing, such as withdrawn ones: {count}"
             ));
         }
+        if !bundle.earlier.is_empty() {
+            let earlier = bundle.earlier.iter();
+            let earlier = earlier.map(|it| format!("{} (sequence {})", it.territory, it.sequence));
+            let earlier: Vec<_> = earlier.collect();
+            lines.push(format!(
+                "lists of earlier bundles only: {}",
+                earlier.join(", ")
+            ));
+        }
         if !bundle.missing.is_empty() {
             lines.push(format!("no file of: {}", bundle.missing.join(", ")));
         }
@@ -135,12 +143,12 @@ impl Shown {
         config: GatewayConfig<'_>,
         now: Timestamp,
     ) -> Result<Vec<String>, Refusal> {
-        let trust = BundleTrust::read(&self.folder, &self.bundle, config)?;
+        let trust = BundleTrust::read(&self.folder, config)?;
         let after = Judge {
             bundle: &self.bundle,
             trust: &trust,
         };
-        let read = |of: &Earlier| BundleTrust::read(&of.folder, &of.bundle, config);
+        let read = |of: &Earlier| BundleTrust::read(&of.folder, config);
         let old = self.before.as_ref().map(read).transpose()?;
         let before = self.before.as_ref().zip(old.as_ref());
         let before = before.map(|(before, trust)| Judge {
@@ -153,18 +161,16 @@ impl Shown {
         Ok(lines)
     }
 
-    /// The reason why a gateway would not take the bundle into use, as far as it can be seen here: its files, and who may write them.
+    /// The reason why a gateway would not take the bundle into use, by the judgement of the gateway.
     fn refused(&self) -> Option<String> {
-        let trust = BundleTrust::read(&self.folder, &self.bundle, GatewayConfig::default());
-        let document = self.folder.join(DOCUMENT);
-        let folders = Use::ALL.map(|of| self.folder.join(of.folder()));
-        let judged = [&document].into_iter().chain(&folders);
-        let judged = judged.map(|path| judge_way(path, "change whom the gateway trusts"));
-        let refusal = trust
-            .map(|_| ())
-            .and(judged.collect::<Result<(), _>>())
-            .err()?;
-        Some(format!("the gateway refuses this bundle: {refusal}"))
+        match BundleTrust::read(&self.folder, GatewayConfig::default()) {
+            Err(refusal) => Some(refusal.to_string()),
+            Ok(trust) if !trust.has_anchors() => Some(
+                "the gateway refuses this bundle where trust.anchors names no anchors: it has none"
+                    .to_owned(),
+            ),
+            Ok(_) => None,
+        }
     }
 
     fn ends(&self, now: Timestamp) -> Vec<String> {
@@ -195,7 +201,7 @@ impl Shown {
         }
         let mut lines = vec![
             String::new(),
-            "granted services that have no anchor, or not all:".to_owned(),
+            "services of which something is missing: an anchor, or the key by which their CA would be named:".to_owned(),
         ];
         lines.extend(self.bundle.left_out.iter().map(|it| {
             format!(

@@ -1,9 +1,22 @@
-//! What an import and the gateway agree on about a bundle of trusted lists: the name, format and limits of `bundle.yaml`, and the texts of its
-//! faults.
+//! A bundle of trust anchors that `portvakt-lists import` writes (CRT-8, CRT-13): a folder with `bundle.yaml`, `seals` and `websites`.
 //!
-//! `portvakt-lists` writes the document and reads it again, and the gateway reads it, each by a schema of its own. Invariant: both refuse a
-//! document for the same limits and the same contradictions, in the same words. Deliberately not here: the schemas, and the parser of YAML,
-//! which this crate does not link.
+//! Invariant: `portvakt-lists` and the gateway read a bundle by the same code, so that both refuse the same ones, in the same words.
+//! Deliberately not here: the lists, and how a bundle is written.
+
+// bundle.yaml.
+mod document;
+// Its files, and who may write them.
+mod files;
+// The way to it, and who may write there.
+mod place;
+// All of it, as it is loaded.
+mod load;
+
+pub use document::{
+    AnchorEntry, BundleDocument, Count, EarlierList, LeftOutEntry, ListEntry, NamedEntry,
+    ServiceEntry, Use,
+};
+pub use load::{LoadedBundle, load};
 
 use super::qualification::MAX_DEPTH;
 use portvakt_base::clock::Timestamp;
@@ -12,8 +25,15 @@ use std::collections::BTreeSet;
 /// The name of the document in the folder of a bundle.
 pub const DOCUMENT: &str = "bundle.yaml";
 
-/// The version of the format that is written and read.
-pub const FORMAT: u64 = 1;
+/// The link to the bundle in use, in the folder of all.
+pub const CURRENT: &str = "current";
+
+/// The version of the format that is written and read. In version 1 the hash of a key depended on how a certificate wrote it, and the CAs that
+/// lists name could be missing.
+pub const FORMAT: u64 = 2;
+
+/// The most anchors of a bundle. The lists of all countries have some hundreds of granted services that issue certificates.
+pub const MAX_ANCHORS: usize = 10_000;
 
 /// The longest document, in bytes. That of Spain's list of 2026 alone has 64 KiB.
 pub const MAX_DOCUMENT_BYTES: u64 = 16 * 1024 * 1024;
@@ -74,6 +94,23 @@ pub enum DocumentFault {
         /// The line.
         line: u64,
     },
+    /// It is of another format.
+    #[error(
+        "it has the format {0}, and this version reads {own}; import anew with the portvakt-lists of this version",
+        own = FORMAT
+    )]
+    Format(u64),
+    /// Anchors beyond [`MAX_ANCHORS`].
+    #[error("it lists {0} anchors; at most {most} are read", most = MAX_ANCHORS)]
+    TooManyAnchors(usize),
+    /// Two anchors have one file, or one anchor names a use twice.
+    #[error("it lists {0:?} twice")]
+    FileTwice(String),
+    /// The name of an anchor's file leads out of its folder, or is hidden.
+    #[error(
+        "it lists the file {0:?}, which is no name of a visible file; an import writes none such"
+    )]
+    NoFileName(String),
     /// It is not of the schema, in the parser's words.
     #[error("it does not say what a bundle's document says: {0}")]
     NoDocument(String),
@@ -194,8 +231,12 @@ fn judge_times(list: DescribedList<'_>, made: Timestamp) -> Result<(), DocumentF
     }
 }
 
+// Documents that are read whole.
 #[cfg(test)]
-mod tests {
+mod tests;
+
+#[cfg(test)]
+mod contradictions {
     use super::*;
 
     //= CRT-8 accepted

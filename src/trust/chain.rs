@@ -120,6 +120,11 @@ impl Anchors {
         })
     }
 
+    /// What trusted lists say of the anchors, but for those that the operator names too.
+    pub const fn grants(&self) -> &Grants {
+        &self.grants
+    }
+
     /// The certification paths of a CA's other keys. A certificate counts as the same CA's if it has the same subject, is valid now and
     /// leads to an anchor of the same name as the CA's own chain; a CA of the same name under another anchor is a different CA. A CA
     /// that has changed its key may sign its CRLs with either key (RFC 5280, 6.3.3 f).

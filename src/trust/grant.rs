@@ -6,9 +6,8 @@
 //! vouches for each type.
 
 use super::{
-    CertificateFault, CertificateTypes,
-    digests::sha256,
-    judgement,
+    CertificateFault, CertificateTypes, judgement,
+    key_hash::KeyHash,
     path::failed,
     qualification::{Judged, Meets, Qualification},
 };
@@ -16,8 +15,7 @@ use openssl::{
     error::ErrorStack,
     x509::{X509, X509Ref},
 };
-use portvakt_base::hex;
-use std::{collections::HashMap, fmt};
+use std::collections::HashMap;
 use x509_parser::certificate::X509Certificate;
 
 /// The qualifier of certificates that are not qualified.
@@ -50,37 +48,6 @@ impl GrantedType {
 /// The grants of issuers, by their public keys: an issuer may have several certificates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grants(HashMap<KeyHash, Granted>);
-
-/// The SHA-256 of a public key (SubjectPublicKeyInfo, DER).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct KeyHash([u8; 32]);
-
-impl KeyHash {
-    /// That of a certificate's key.
-    ///
-    /// # Errors
-    /// OpenSSL cannot read the key.
-    pub fn of(certificate: &X509Ref) -> Result<Self, ErrorStack> {
-        let key = certificate.public_key()?.public_key_to_der()?;
-        Ok(Self(sha256(&[&key])))
-    }
-
-    /// Reads hexadecimal digits; `None` if they are not 32 bytes.
-    pub fn parse(text: &str) -> Option<Self> {
-        let (pairs, []) = text.as_bytes().as_chunks::<2>() else {
-            return None;
-        };
-        let bytes = pairs.iter().map(|[high, low]| hex::byte(*high, *low));
-        let bytes: Vec<_> = bytes.collect::<Option<_>>()?;
-        bytes.try_into().ok().map(Self)
-    }
-}
-
-impl fmt::Display for KeyHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&hex::encode(&self.0))
-    }
-}
 
 /// The types for which the services of an issuer are granted, each with the qualifications of all of them. None if a list names the issuer,
 /// and grants none of its services.

@@ -43,6 +43,8 @@ pub mod chain;
 pub mod path;
 // Certification paths over several issuers of the same name (CRT-2).
 mod search;
+// The hash of an issuer's key, by which lists and chains are compared.
+mod key_hash;
 // What trusted lists say of issuers (CRT-3, CRT-13).
 mod grant;
 // The anchors of trusted lists, with what the lists say of them.
@@ -91,7 +93,8 @@ pub use chain::Anchors;
 pub use content::judge_content;
 pub use distinguished::NotDer;
 pub use fault::{CertificateFault, Member, PathFault};
-pub use grant::{GrantedType, Grants, KeyHash};
+pub use grant::{GrantedType, Grants};
+pub use key_hash::KeyHash;
 pub use listed::{ListedAnchors, ListedService, ListingFault};
 pub use path::validity_of;
 pub use qc::CertificateTypes;

@@ -6,7 +6,7 @@
 //! certificate (`grant`).
 
 use super::{
-    CertificateTypes, GrantedType, Grants, grant::KeyHash, judgement::is_no_ca,
+    CertificateTypes, GrantedType, Grants, KeyHash, judgement::is_no_ca,
     qualification::Qualification,
 };
 use openssl::{

@@ -1,20 +1,14 @@
 //! A bundle of trust anchors that `portvakt-lists import` wrote (`trust.bundle`, CRT-8, CRT-13): a folder with `bundle.yaml`, `seals` and
 //! `websites`.
 //!
-//! Invariants: only the owner of the files can change what is loaded; exactly the certificates that `bundle.yaml` lists are loaded; they
-//! are of one bundle, because the link is followed once; each anchor is a CA's, and has a service of the type that it is listed for.
-//! Deliberately not here: the lists themselves, and whether their services are granted, which the import has judged.
+//! Deliberately not here: what makes a bundle one that may be loaded (`portvakt_trust::bundle`), which `portvakt-lists show` judges too; the
+//! lists themselves, and whether their services are granted, which the import has judged.
 
-// bundle.yaml.
-mod document;
-// Its files, and who may write them.
-mod files;
-// The way to it, and who may write there.
-mod place;
+// The services of its anchors.
+mod services;
 
 use super::{
     named_file::NamedFile,
-    pem,
     value::Value,
     warning::{Condition, NEVER, Period},
 };
@@ -22,34 +16,17 @@ use crate::{
     clock::Timestamp,
     expiring::{Expiring, Level},
     trust::{
-        GrantedType, ListedAnchors, ListingFault, Validity,
-        bundle::{DOCUMENT, MAX_DOCUMENT_BYTES},
+        ListedAnchors, Validity,
+        bundle::{LoadedBundle, Use, load},
     },
-    way::OwnUsers,
 };
-use document::BundleDocument;
-use files::{FoundCertificate, certificates, judge_folder, read_file};
-use place::Owners;
+use services::services;
 use std::{
-    fs,
-    io::ErrorKind,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-pub use document::{GrantedService, GrantedServices, NextUpdate};
-
-/// The link to the bundle in use, in the folder of all.
-const CURRENT: &str = "current";
-
-/// The types of anchors: those of QSealCs, and those of QWACs. Each has a folder of its name.
-const TYPES: [GrantedType; 2] = [GrantedType::Eseal, GrantedType::Web];
-
-/// The folders of anchors.
-const FOLDERS: [&str; 2] = [GrantedType::Eseal.name(), GrantedType::Web.name()];
-
-/// The most faults of a bundle that are reported: one that was exchanged for another has one for each file.
-const MAX_FAULTS: usize = 10;
+pub use services::{GrantedService, GrantedServices, NextUpdate};
 
 /// The greatest age without a warning, in seconds: the import runs daily. PortvaktBundleOld (dashboards/alerts.yml) has the same.
 const MAX_AGE: u64 = 3 * 86_400;
@@ -76,10 +53,10 @@ pub struct TrustBundle {
 pub(super) fn read(value: &Value<'_>, base: &Path) -> Option<TrustBundle> {
     let path = value.path(base)?;
     // A look for changed files sees the files of a folder, and not those of the folders in it.
-    for folder in FOLDERS {
+    for of in Use::ALL {
         value.inspection().names(NamedFile {
             place: value.place().clone(),
-            path: path.join(folder),
+            path: path.join(of.folder()),
             secret: false,
         });
     }
@@ -89,97 +66,32 @@ pub(super) fn read(value: &Value<'_>, base: &Path) -> Option<TrustBundle> {
         }
     };
     let own = value.inspection().own_users();
-    let (found, document) = load(&path, own).map_err(report).ok()?;
-    let BundleDocument {
-        made,
-        as_of,
-        next_update,
-        services,
-        named,
-        ..
-    } = document;
+    let loaded = load(&path, own).map_err(report).ok()?;
+    let LoadedBundle {
+        document, listed, ..
+    } = loaded;
+    let (made, as_of) = (document.made, document.as_of);
     if as_of != made {
         value.weakens(format!(
             "the bundle was imported as of {as_of} (--at): services that were withdrawn since are trusted"
         ));
     }
-    let listed = listed(value, &path, found, &services);
-    let mut listed = listed.map_err(report).ok()?;
-    named.into_iter().for_each(|key| listed.name(key));
+    for (of, leaves, all) in loaded.leaves {
+        value.warn(format!(
+            "{leaves} of {all} certificates in {} are no CA's, and are left out: nothing is issued below them, and none may vouch for itself; there is nothing to do",
+            path.join(of.folder()).display()
+        ));
+    }
     let bundle = TrustBundle {
         path,
         imported: made,
-        next_update,
-        services: Arc::new(services),
+        next_update: NextUpdate::of(&document),
+        services: Arc::new(services(document)),
         listed: Arc::new(listed),
     };
     warn_of_age(value, made);
     warn_of_next_update(value, &bundle);
     Some(bundle)
-}
-
-/// The anchors of both folders, each with its services. What is no CA's certificate is left out: nothing can be issued below it, and as an
-/// anchor it would admit its own holder (CRT-2).
-fn listed(
-    value: &Value<'_>,
-    path: &Path,
-    found: [Vec<FoundCertificate>; 2],
-    services: &GrantedServices,
-) -> Result<ListedAnchors, Vec<String>> {
-    let mut listed = ListedAnchors::default();
-    let mut faults = Vec::new();
-    for (of, found) in TYPES.into_iter().zip(found) {
-        let (folder, all) = (of.name(), found.len());
-        let mut leaves = 0_usize;
-        for FoundCertificate {
-            path,
-            sha256,
-            certificate,
-        } in found
-        {
-            let services = services.get(&sha256).into_iter().flatten();
-            match listed.add(certificate, of, services.map(GrantedService::listed)) {
-                Ok(true) => {}
-                Ok(false) => leaves = leaves.saturating_add(1),
-                Err(fault) => faults.push(describe(&path, &fault)),
-            }
-        }
-        if leaves > 0 {
-            value.warn(format!(
-                "{leaves} of {all} certificates in {} are no CA's, and are left out: nothing is issued below them, and none may vouch for itself; there is nothing to do",
-                path.join(folder).display()
-            ));
-        }
-    }
-    match faults.is_empty() {
-        true => Ok(listed),
-        false => Err(first_of(faults, path)),
-    }
-}
-
-/// Why a certificate of a bundle is no anchor, and what to do.
-fn describe(path: &Path, fault: &ListingFault) -> String {
-    let path = path.display();
-    match fault {
-        ListingFault::NoService(of) => format!(
-            "{path}: {fault}, so that no list says what it vouches for: import again; in a bundle of your own, write its service for {0} into {DOCUMENT}, or name the anchor by trust.anchors instead",
-            of.name()
-        ),
-        ListingFault::Key(error) => format!(
-            "{path}: OpenSSL does not read its key ({}); leave its list out (portvakt-lists import --leave-out), or lead the link to an older bundle",
-            pem::reason(error)
-        ),
-    }
-}
-
-/// The first faults of a bundle, and how many more there are.
-fn first_of(mut faults: Vec<String>, folder: &Path) -> Vec<String> {
-    let count = faults.len();
-    faults.truncate(MAX_FAULTS);
-    if let Some(more) = count.checked_sub(MAX_FAULTS).filter(|more| *more > 0) {
-        faults.push(format!("{}: {more} more faults", folder.display()));
-    }
-    faults
 }
 
 /// Warns of a bundle that nobody has replaced for days, as the alert PortvaktBundleOld does.
@@ -220,64 +132,3 @@ fn warn_of_next_update(value: &Value<'_>, bundle: &TrustBundle) {
         texts,
     }));
 }
-
-/// The anchors of both folders, and what `bundle.yaml` says beside them.
-fn load(
-    path: &Path,
-    own: OwnUsers,
-) -> Result<([Vec<FoundCertificate>; 2], BundleDocument), Vec<String>> {
-    // Followed once: a link that leads elsewhere meanwhile must not mix two bundles.
-    let mut owners = Owners::new(own);
-    let folder = place::follow(path, &mut owners).map_err(|fault| vec![fault])?;
-    has_document(path, &folder).map_err(|fault| vec![fault])?;
-    let mut faults = Vec::new();
-    let own = [folder.clone()].into_iter();
-    let own = own.chain(FOLDERS.map(|name| folder.join(name)));
-    faults.extend(own.filter_map(|own| judge_folder(&own, &mut owners).err()));
-    if !faults.is_empty() {
-        return Err(faults);
-    }
-    let document =
-        read_document(&folder.join(DOCUMENT), &mut owners).map_err(|fault| vec![fault])?;
-    let [seals, websites] = FOLDERS.map(|name| folder.join(name));
-    let seals = certificates(&seals, &document.seals, &mut owners, &mut faults);
-    let websites = certificates(&websites, &document.websites, &mut owners, &mut faults);
-    faults.extend(owners.judge(&folder).err());
-    match faults.is_empty() {
-        true => Ok(([seals, websites], document)),
-        false => Err(first_of(faults, &folder)),
-    }
-}
-
-/// Whether there is a document. `path` is the folder as it is configured.
-fn has_document(path: &Path, folder: &Path) -> Result<(), String> {
-    let is_missing = |path: &Path| {
-        let found = fs::symlink_metadata(path);
-        found.is_err_and(|error| error.kind() == ErrorKind::NotFound)
-    };
-    if !is_missing(&folder.join(DOCUMENT)) {
-        return Ok(());
-    }
-    let shown = path.display();
-    match is_missing(&folder.join(CURRENT)) {
-        true => Err(format!(
-            "{shown} has no {DOCUMENT}, and so is no bundle; name {CURRENT} in the folder that portvakt-lists import writes to, or import again"
-        )),
-        false => Err(format!(
-            "{shown} is the folder of all bundles; name {shown}/{CURRENT}, which leads to the one in use"
-        )),
-    }
-}
-
-fn read_document(path: &Path, owners: &mut Owners) -> Result<BundleDocument, String> {
-    let shown = path.display();
-    let bytes = read_file(path, MAX_DOCUMENT_BYTES, owners)?;
-    let text = str::from_utf8(&bytes).map_err(|_| format!("{shown} is not UTF-8"))?;
-    let document = BundleDocument::read(text);
-    document.map_err(|fault| {
-        format!("{shown}: {fault}; only portvakt-lists import writes it: import again, or lead the link to an older bundle")
-    })
-}
-
-#[cfg(test)]
-mod tests;

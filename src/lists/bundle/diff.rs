@@ -1,6 +1,9 @@
 //! The difference between two bundles, line by line for people.
 
-use super::document::{AnchorEntry, BundleDocument, ListEntry, ServiceEntry, Use};
+use portvakt_trust::KeyHash;
+use portvakt_trust::bundle::{
+    AnchorEntry, BundleDocument, ListEntry, NamedEntry, ServiceEntry, Use,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The lines that say what changed from one bundle to the next; none if nothing did.
@@ -19,13 +22,57 @@ pub fn diff(old: &BundleDocument, new: &BundleDocument) -> Vec<String> {
                 "~ list {territory}: sequence {} to {}",
                 earlier.sequence, list.sequence
             )),
+            Some(earlier) if earlier.issued != list.issued => lines.push(format!(
+                "~ list {territory}: sequence {} again, issued {}, before {}: a new issue should have a new number (ETSI TS 119 612, clause 5.3.2)",
+                list.sequence, list.issued, earlier.issued
+            )),
             Some(_) => {}
         }
     }
     let gone = before.keys().filter(|key| !after.contains_key(*key));
     lines.extend(gone.map(|territory| format!("- list {territory}")));
     lines.extend(anchors(old, new));
+    lines.extend(named(old, new));
     lines
+}
+
+/// The CAs that the lists name from now on without granting them, or do not name any more.
+fn named(old: &BundleDocument, new: &BundleDocument) -> Vec<String> {
+    let (mut before, after) = (by_key(old), by_key(new));
+    let mut lines = Vec::new();
+    for (key, named) in after {
+        match before.remove(&key) {
+            None => lines.push(format!("+ named, and vouches for nothing: {}", line(named))),
+            Some(earlier) if earlier.state != named.state => lines.push(format!(
+                "~ named, before {}: {}",
+                earlier.state,
+                line(named)
+            )),
+            Some(_) => {}
+        }
+    }
+    let gone = before.into_values();
+    lines.extend(gone.map(|named| format!("- named no more: {}", line(named))));
+    lines
+}
+
+fn by_key(of: &BundleDocument) -> BTreeMap<(&str, KeyHash), &NamedEntry> {
+    let all = of.named.iter();
+    all.map(|it| ((it.territory.as_str(), it.key_sha256), it))
+        .collect()
+}
+
+fn line(of: &NamedEntry) -> String {
+    let key = of.key_sha256.to_string();
+    format!(
+        "{} {} {} ({}), {} since {}",
+        of.territory,
+        key.get(..16).unwrap_or(&key),
+        of.service,
+        of.provider,
+        of.state,
+        of.since
+    )
 }
 
 /// The services of a bundle that the next one no longer has for a use, one line each: their lists withdraw them, or rename them.

@@ -3,23 +3,17 @@
 //! Invariant: a bundle is written whole beside the others, made durable, and only then does `current` lead to it, in one step. A failed
 //! write leaves the old one in use. Only the owner of the folder can write in it; everyone can read, since a certificate is no secret.
 
-use super::document::{BundleDocument, Use, file_name};
-use crate::{anchors::Anchors, fault::Refusal, own_way::judge_way};
+use super::document::file_name;
+use crate::{anchors::Anchors, fault::Refusal, own_way::judge_way_of_bundles};
 use portvakt_base::{private_file, terminal::tame};
-use portvakt_trust::bundle::{
-    DOCUMENT, DocumentFault, FORMAT, MAX_DOCUMENT_BYTES, MAX_EVENTS, MAX_NESTING, MAX_NODES,
-};
+use portvakt_trust::bundle::{BundleDocument, CURRENT, DOCUMENT, MAX_DOCUMENT_BYTES, Use};
 use rustix::fs::{FlockOperation, flock, syncfs};
-use serde_saphyr::{Error, budget::BudgetBreach};
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
     io::{self, ErrorKind, Read as _, Write as _},
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _, symlink},
     path::{Path, PathBuf},
 };
-
-/// The link to the bundle in use.
-pub const CURRENT: &str = "current";
 
 /// What the name of a folder begins with while it is written.
 const UNFINISHED: &str = ".unfinished";
@@ -43,7 +37,7 @@ impl BundleFolder {
     pub fn open(path: &Path) -> Result<Self, Refusal> {
         let refuse = |error| refuse(path, error);
         make_missing(path).map_err(refuse)?;
-        judge_way(path, "write anchors")?;
+        judge_way_of_bundles(path, "write anchors")?;
         let lock = OpenOptions::new()
             .create(true)
             .truncate(false)
@@ -80,6 +74,15 @@ impl BundleFolder {
         }
     }
 
+    /// The newest bundle that can be read, in use or not. It knows the issue of each list that any bundle before it had.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn newest(&self) -> Result<Option<BundleDocument>, Refusal> {
+        let mut all = dated(&self.path)?.into_iter().rev();
+        Ok(all.find_map(|folder| read(&folder).ok()))
+    }
+
     /// Why nothing is imported where the link to the bundle in use leads to nothing, and what to do.
     fn dangling(&self, current: &Path) -> Refusal {
         let target = fs::read_link(current).unwrap_or_default();
@@ -106,7 +109,7 @@ impl BundleFolder {
         let newest = all.rfind(|folder| read(folder).is_ok());
         match newest.as_deref().and_then(Path::file_name) {
             Some(name) => format!(
-                "let it lead to a bundle that is there, such as {}, or remove it: then the import is a first one, and is compared with none",
+                "let it lead to a bundle that is there, such as {}, or remove it: then the next import is compared with no anchors, and by the issues of lists alone",
                 name.to_string_lossy()
             ),
             None => "remove it: no bundle is left in the folder to compare with, and the import is a first one".to_owned(),
@@ -218,55 +221,10 @@ pub fn read(folder: &Path) -> Result<BundleDocument, Refusal> {
         let path = path.display();
         Refusal::new(format_args!("{path} is not UTF-8"))
     })?;
-    let document = parse(&text).map_err(|why| {
+    BundleDocument::read(&text).map_err(|why| {
         let path = path.display();
         Refusal::new(format_args!("{path}: {why}; only an import writes it"))
-    })?;
-    match document.format {
-        FORMAT => Ok(document),
-        other => Err(Refusal::new(format_args!(
-            "{}: format {other}; this program reads {FORMAT}",
-            path.display()
-        ))),
-    }
-}
-
-fn parse(text: &str) -> Result<BundleDocument, DocumentFault> {
-    let options = serde_saphyr::options! {
-        budget: serde_saphyr::budget! {
-            max_nodes: MAX_NODES,
-            max_events: MAX_EVENTS,
-            max_depth: MAX_NESTING,
-        },
-        with_snippet: false,
-    };
-    let parsed = serde_saphyr::from_str_with_options(text, options);
-    let document: BundleDocument = parsed.map_err(|error| fault_of(error.without_snippet()))?;
-    document.judge().map(|()| document)
-}
-
-/// What is wrong, in the words that the gateway has for it too.
-fn fault_of(error: &Error) -> DocumentFault {
-    match error {
-        Error::DuplicateMappingKey { key, location } => {
-            let line = location.line();
-            match key.clone() {
-                Some(key) => DocumentFault::KeyTwice { line, key },
-                None => DocumentFault::OtherKeyTwice { line },
-            }
-        }
-        Error::Budget { breach, location } => {
-            let line = location.line();
-            match breach {
-                BudgetBreach::Depth { .. } => DocumentFault::TooDeep { line },
-                BudgetBreach::Nodes { .. } | BudgetBreach::Events { .. } => {
-                    DocumentFault::TooManyValues { line }
-                }
-                _ => DocumentFault::TooMuch { line },
-            }
-        }
-        other => DocumentFault::NoDocument(other.to_string()),
-    }
+    })
 }
 
 fn refuse(path: &Path, error: io::Error) -> Refusal {

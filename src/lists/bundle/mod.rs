@@ -2,7 +2,7 @@
 //!
 //! Invariant: what comes after a bundle is checked against it. Deliberately not here: the lists.
 
-// What bundle.yaml holds.
+// What an import writes into bundle.yaml.
 mod document;
 
 // What may follow a bundle.
@@ -14,13 +14,14 @@ mod trust;
 // On disk.
 mod folder;
 
-pub use check::{Regression, check};
+pub use check::{Regression, check, known};
 pub use diff::{describe, diff, withdrawn};
-pub use document::{
-    AnchorEntry, BundleDocument, Count, LeftOutEntry, ListEntry, ServiceEntry, Use,
+pub use document::describe_import;
+pub use folder::{BundleFolder, dated, read};
+pub use portvakt_trust::bundle::{
+    AnchorEntry, BundleDocument, CURRENT, Count, DOCUMENT, EarlierList, LeftOutEntry, ListEntry,
+    NamedEntry, ServiceEntry, Use,
 };
-pub use folder::{BundleFolder, CURRENT, dated, read};
-pub use portvakt_trust::bundle::DOCUMENT;
 pub use trust::{BundleTrust, Deciding, GatewayConfig, Standing};
 
 #[cfg(test)]

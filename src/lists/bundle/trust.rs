@@ -1,28 +1,23 @@
-//! The anchors of a bundle, by which the gateway would judge certificates of TPPs that sign: by the same code (`ListedAnchors`), and for the
-//! types of certificate that may sign by its configuration.
+//! The anchors of a bundle, by which the gateway would judge certificates of TPPs that sign: by the same code, beside the operator's own
+//! anchors, and for the types of certificate that may sign by its configuration.
 //!
-//! Deliberately not here: the anchors of the operator's own (`trust.anchors`), revocation and registers.
+//! Deliberately not here: revocation and registers.
 
-use super::document::{AnchorEntry, BundleDocument, ServiceEntry, Use};
 use crate::{certificate::Certificate, fault::Refusal};
 use openssl::{error::ErrorStack, x509::X509};
-use portvakt_base::{clock::Timestamp, hex, private_file};
+use portvakt_base::{clock::Timestamp, hex, way::OwnUsers};
 use portvakt_trust::{
-    Anchors, CertificatePolicy, CertificateTypes, GrantedType, Grants, KeyHash, ListedAnchors,
-    ListedService, ListingFault,
-    bundle::{DOCUMENT, MAX_ANCHOR_BYTES},
+    Anchors, CertificateFault, CertificatePolicy, CertificateTypes, KeyHash, bundle::load,
     judge_content,
 };
 use sha2::{Digest as _, Sha256};
-use std::{
-    collections::HashMap,
-    io::Read as _,
-    path::{Path, PathBuf},
-};
+use std::{collections::HashMap, path::Path};
 
 /// What the configuration of the gateway says beside the bundle.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GatewayConfig<'c> {
+    /// `trust.anchors`: the operator's own anchors.
+    pub own: &'c [Certificate],
     /// `trust.intermediates`: they are not trusted, and only help to build chains.
     pub intermediates: &'c [Certificate],
     /// `trust.certificate_types`: the types of certificate that may sign.
@@ -34,10 +29,9 @@ pub struct GatewayConfig<'c> {
 pub struct BundleTrust {
     anchors: Anchors,
     types: CertificateTypes,
-    /// What the lists say of the anchors, by which the deciding one of a chain is found.
-    grants: Grants,
     /// The SHA-256 of the bundle's certificates (hexadecimal digits), by their public keys.
     certificates: HashMap<KeyHash, Vec<String>>,
+    has_anchors: bool,
 }
 
 /// What a bundle says of a certificate.
@@ -72,58 +66,39 @@ pub enum Deciding {
 }
 
 impl BundleTrust {
-    /// Reads the anchors of a bundle.
+    /// Reads the anchors of a bundle, as the gateway does.
     ///
     /// # Errors
-    /// A file cannot be read, or is not the one of `bundle.yaml`; or an anchor has no service of the type that it is listed for.
-    pub fn read(
-        folder: &Path,
-        bundle: &BundleDocument,
-        config: GatewayConfig<'_>,
-    ) -> Result<Self, Refusal> {
-        let intermediates = config.intermediates.iter().map(|one| {
-            let subject = one.subject();
-            of_openssl(one).map_err(|error| unreadable(&subject, &error))
-        });
-        let intermediates = intermediates.collect::<Result<Vec<_>, _>>()?;
-        let mut listed = ListedAnchors::default();
+    /// The gateway refuses the bundle, or OpenSSL does not read a certificate of the configuration.
+    pub fn read(folder: &Path, config: GatewayConfig<'_>) -> Result<Self, Refusal> {
+        let loaded = load(folder, OwnUsers::default()).map_err(|faults| {
+            let faults = faults.join("; ");
+            Refusal::new(format_args!("the gateway refuses this bundle: {faults}"))
+        })?;
+        let listed = loaded.listed;
         let mut certificates = HashMap::<_, Vec<_>>::new();
-        for (of, granted) in [
-            (Use::Seals, GrantedType::Eseal),
-            (Use::Websites, GrantedType::Web),
-        ] {
-            let folder = folder.join(of.folder());
-            for entry in bundle
-                .anchors
-                .iter()
-                .filter(|entry| entry.uses.contains(&of))
-            {
-                let found = read_anchor(&folder, entry)?;
-                let key = of_openssl(&found).and_then(|anchor| KeyHash::of(&anchor));
-                let key = key.map_err(|error| unreadable(&entry.file, &error))?;
-                certificates
-                    .entry(key)
-                    .or_default()
-                    .push(entry.sha256.clone());
-                let services = entry.services.iter().map(listed_service);
-                of_openssl(&found)
-                    .map_err(ListingFault::from)
-                    .and_then(|anchor| listed.add(anchor, granted, services))
-                    .map_err(|fault| not_listed(&entry.file, &fault))?;
-            }
+        for anchor in listed.of_types(CertificateTypes::default()) {
+            let found = KeyHash::of(anchor).and_then(|key| Ok((key, anchor.to_der()?)));
+            let (key, der) = found.map_err(|error| unreadable("an anchor", &error))?;
+            let sha256 = hex::encode(&Sha256::digest(der));
+            certificates.entry(key).or_default().push(sha256);
         }
-        for entry in &bundle.named {
-            listed.name(key_named(&entry.key_sha256)?);
-        }
+        let [own, intermediates] = [config.own, config.intermediates].map(all_of_openssl);
         let types = config.types;
-        let anchors = Anchors::of_lists(&listed, types, Vec::new(), intermediates);
+        let anchors = Anchors::of_lists(&listed, types, own?, intermediates?);
         let anchors = anchors.map_err(|error| unreadable("an anchor", &error))?;
+        let has_anchors = listed.of_types(types).next().is_some();
         Ok(Self {
             anchors,
             types,
-            grants: listed.grants().clone(),
             certificates,
+            has_anchors,
         })
+    }
+
+    /// Whether the bundle has an anchor for the types that may sign: one without is refused where there are no `trust.anchors`.
+    pub const fn has_anchors(&self) -> bool {
+        self.has_anchors
     }
 
     /// What the anchors say of a certificate at a time, by the rules of the gateway. The pool is what its TPP sent with it, as far as
@@ -151,7 +126,16 @@ impl BundleTrust {
                 let why = fault.to_string();
                 return Standing::Unqualified { why, by };
             }
-            Some(_) => return Standing::Untrusted,
+            // Also below an anchor of the operator's own that is not at hand, a CA that the lists name decides.
+            Some(_) => {
+                return match self.deciding(&path.members) {
+                    Some(by @ Deciding::Named(_)) => Standing::Unqualified {
+                        why: CertificateFault::Ungranted.to_string(),
+                        by: Some(by),
+                    },
+                    _ => Standing::Untrusted,
+                };
+            }
         }
         let validity = path.validity();
         if !validity.is_ok_and(|all| all.into_iter().all(|member| member.contains(now))) {
@@ -166,7 +150,7 @@ impl BundleTrust {
     /// The certificate that decides on a chain: the nearest member that a list names by its key. Where the bundle has several certificates of
     /// this key, it is the member itself, or else one of them.
     fn deciding(&self, members: &[X509]) -> Option<Deciding> {
-        let nearest = self.grants.nearest(members).ok()??;
+        let nearest = self.anchors.grants().nearest(members).ok()??;
         let key = KeyHash::of(nearest).ok()?;
         let Some(all) = self.certificates.get(&key) else {
             return Some(Deciding::Named(key));
@@ -177,52 +161,16 @@ impl BundleTrust {
     }
 }
 
-fn listed_service(service: &ServiceEntry) -> ListedService<'_> {
-    ListedService {
-        seals: service.uses.contains(&Use::Seals),
-        websites: service.uses.contains(&Use::Websites),
-        qualifications: &service.qualifications,
-    }
-}
-
-fn read_anchor(folder: &Path, anchor: &AnchorEntry) -> Result<Certificate, Refusal> {
-    let path: PathBuf = folder.join(&anchor.file);
-    let refuse =
-        |why: &dyn std::fmt::Display| Refusal::new(format_args!("{}: {why}", path.display()));
-    let mut bytes = Vec::new();
-    private_file::open(&path)
-        .and_then(|file| file.take(MAX_ANCHOR_BYTES).read_to_end(&mut bytes))
-        .map_err(|error| refuse(&error))?;
-    let found = Certificate::from_pem(&bytes).map_err(|fault| refuse(&fault))?;
-    match found.as_slice() {
-        [one] if hex::encode(&one.sha256()) == anchor.sha256 => Ok(one.clone()),
-        _ => Err(refuse(
-            &"it is not the certificate that bundle.yaml lists; import again",
-        )),
-    }
-}
-
-/// The key of a CA that the bundle names.
-fn key_named(text: &str) -> Result<KeyHash, Refusal> {
-    KeyHash::parse(text).ok_or_else(|| {
-        Refusal::new(format_args!(
-            "{DOCUMENT}: named: key_sha256 {text:?} is not the SHA-256 of a key, 64 hexadecimal digits; import again"
-        ))
-    })
+fn all_of_openssl(certificates: &[Certificate]) -> Result<Vec<X509>, Refusal> {
+    let all = certificates.iter().map(|one| {
+        let read = of_openssl(one);
+        read.map_err(|error| unreadable(&one.subject(), &error))
+    });
+    all.collect()
 }
 
 fn of_openssl(certificate: &Certificate) -> Result<X509, ErrorStack> {
     X509::from_der(certificate.der())
-}
-
-/// Names an anchor that is not taken: the gateway does not take it either.
-fn not_listed(file: &str, fault: &ListingFault) -> Refusal {
-    match fault {
-        ListingFault::NoService(_) => Refusal::new(format_args!(
-            "{file}: {fault}; the gateway refuses the bundle: import again"
-        )),
-        ListingFault::Key(error) => unreadable(file, error),
-    }
 }
 
 /// Names what OpenSSL does not read, with its innermost reason: the rest of the error has functions and lines of its source.

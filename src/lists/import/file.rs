@@ -93,7 +93,7 @@ pub fn lists_in(folder: &Path) -> Result<Vec<PathBuf>, Fault> {
 /// The certificates of those who may sign the list of lists: whoever writes one of these files decides whom every gateway trusts.
 ///
 /// # Errors
-/// Those of [`certificates`], or others than its owner may write a file, its folder or one on the way to it.
+/// Those of [`certificates`], or others than root and the own user may write a file, its folder or one on the way to it.
 pub fn pins(paths: &[PathBuf]) -> Result<Vec<Certificate>, Fault> {
     for path in paths {
         let mut all = vec![path.clone()];

@@ -4,6 +4,8 @@
 mod leave_out;
 // Lists that tests mint.
 mod minted;
+// CAs that are not granted.
+mod named;
 // Real lists, pivots and resets.
 mod real;
 // A second verifier that objects.

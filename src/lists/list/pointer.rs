@@ -5,7 +5,12 @@ use super::{
     scheme::{ListType, territory},
     value::{text, text_of},
 };
-use crate::{certificate::Certificate, fault::Refusal, tree::Element};
+use crate::{
+    certificate::{Certificate, decode_base64, key_of_damaged},
+    fault::Refusal,
+    tree::Element,
+};
+use portvakt_trust::KeyHash;
 
 /// A pointer to a list in XML.
 #[derive(Clone, Debug)]
@@ -81,6 +86,19 @@ fn information<'a>(
         (None, _) => Err(additional.refuse(format_args!("a pointer without {local}"))),
         (Some(_), Some(second)) => Err(second.refuse(format_args!("a second {local}"))),
     }
+}
+
+/// The hashes of the keys in those certificates of an element `ServiceDigitalIdentity` that cannot be read, as far as a key can be found.
+pub(crate) fn keys_of_damaged(identity: &Element<'_>) -> Vec<KeyHash> {
+    let ids = identity
+        .children()
+        .filter(|child| child.is(TSL, "DigitalId"));
+    let found = ids
+        .flat_map(|id| id.children())
+        .filter(|id| id.is(TSL, "X509Certificate"))
+        .filter_map(|element| decode_base64(&element.text()).ok())
+        .filter(|der| Certificate::from_der(der.clone()).is_err());
+    found.filter_map(|der| key_of_damaged(&der)).collect()
 }
 
 /// The certificates of an element `ServiceDigitalIdentity`, or why one cannot be read.

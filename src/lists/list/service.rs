@@ -2,14 +2,14 @@
 
 use super::{
     names::{ADDITIONAL, EXTENSION, QUALIFICATIONS, SERVICE_STATUS, SERVICE_TYPE, TSL, short},
-    pointer::certificates,
+    pointer::{certificates, keys_of_damaged},
     qualification,
     scheme::Version,
     value::{boolean, name_of, text, text_of, time},
 };
 use crate::{certificate::Certificate, fault::Refusal, tree::Element};
 use portvakt_base::clock::Timestamp;
-use portvakt_trust::qualification::Qualification;
+use portvakt_trust::{KeyHash, qualification::Qualification};
 
 /// The type of services that issue qualified certificates, without the beginning that all types have.
 pub const CA_QC: &str = "CA/QC";
@@ -26,6 +26,8 @@ pub struct Service {
     pub certificates: Vec<Certificate>,
     /// How many certificates cannot be read.
     pub unreadable: usize,
+    /// The keys of those that cannot be read, as far as a key can be found.
+    pub damaged_keys: Vec<KeyHash>,
     /// What the service is now.
     pub current: State,
     /// What it was before; the newest first.
@@ -114,12 +116,17 @@ fn read_service(
         true => certificates(&identity),
         false => Vec::new(),
     };
+    let damaged_keys = match found.iter().any(Result::is_err) {
+        true => keys_of_damaged(&identity),
+        false => Vec::new(),
+    };
     let all = found.len();
     let certificates: Vec<_> = found.into_iter().filter_map(Result::ok).collect();
     history.sort_by_key(|state| std::cmp::Reverse(state.since));
     Ok(Service {
         provider: provider.to_owned(),
         unreadable: all.saturating_sub(certificates.len()),
+        damaged_keys,
         certificates,
         current,
         history,

@@ -10,7 +10,7 @@ mod options;
 use super::SeenCertificates;
 use crate::{
     Certificate,
-    bundle::{BundleDocument, BundleFolder, CURRENT, GatewayConfig, dated},
+    bundle::{BundleFolder, CURRENT, GatewayConfig, dated, describe_import},
     for_tests::mint::{List, Scheme, Service, Signer},
     import::{Imported, Request, import, lists_in},
     show::Shown,
@@ -82,7 +82,7 @@ fn imported(services: Vec<Service>) -> Imported {
 fn write(out: &Path, services: Vec<Service>, seconds: u64, is_held: bool) {
     let imported = imported(services);
     let made = Timestamp::from_unix(NOW.unix() + seconds);
-    let bundle = BundleDocument::new(&imported, made);
+    let bundle = describe_import(&imported, &[], made);
     let folder = BundleFolder::open(out).unwrap();
     let written = match is_held {
         true => folder.hold(&bundle, &imported.anchors),
@@ -131,6 +131,7 @@ impl Place {
         let config = GatewayConfig {
             intermediates,
             types,
+            ..GatewayConfig::default()
         };
         self.losses_by(seen, config)
     }

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use std::{
     fs::{self, File},
     io::{self, Read as _},
-    os::unix::process::CommandExt as _,
+    os::unix::process::{CommandExt as _, ExitStatusExt as _},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     thread,
@@ -27,6 +27,9 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// The time between two looks whether it has ended.
 const PAUSE: Duration = Duration::from_millis(5);
+
+/// The highest status of a program that has come to a verdict (POSIX, 2.8.2).
+const MAX_STATUS: i32 = 125;
 
 /// The most bytes that are read of what it says.
 const MAX_SAID: u64 = 64 * 1024;
@@ -49,6 +52,8 @@ pub(crate) enum Verdict {
     Refuses(String),
     /// It has not ended in time, and was killed.
     TooSlow,
+    /// It was killed by a signal, or could not be executed: it has judged nothing. The text says which.
+    Broken(String),
 }
 
 impl Program {
@@ -86,9 +91,15 @@ impl Program {
         match Running::start(&mut command)?.wait(self.limit)? {
             None => Ok(Verdict::TooSlow),
             Some(status) if status.success() => Ok(Verdict::Accepts),
+            Some(status) if is_broken(status) => Ok(Verdict::Broken(status.to_string())),
             Some(status) => first_line(&said, status).map(Verdict::Refuses),
         }
     }
+}
+
+/// Whether a status says that the program was killed, or that a shell around it could not execute it or saw it killed: 126 and above.
+fn is_broken(status: ExitStatus) -> bool {
+    status.signal().is_some() || status.code().is_some_and(|code| code > MAX_STATUS)
 }
 
 /// A program that runs, in a process group of its own. Dropping it kills the group.

@@ -133,3 +133,24 @@ fn one_that_says_much() {
     let expected = Verdict::Refuses("exit status: 3".to_owned());
     assert_eq!(verdict.unwrap(), expected);
 }
+
+/// One that was killed has not refused the list, nor the altered one by which it is tried.
+//= CRT-13 refused
+#[test]
+fn one_that_was_killed_gives_no_verdict() {
+    let folder = tempfile::tempdir().unwrap();
+    let (document, pins) = signed();
+    let falls = format!("({AGREES}) || kill -SEGV $$");
+    for (name, text, status) in [
+        ("killed", "kill -9 $$", "signal: 9 (SIGKILL)"),
+        ("falls", falls.as_str(), "signal: 11 (SIGSEGV)"),
+        ("shell", "sh -c 'kill -9 $$'; exit $?", "exit status: 137"),
+    ] {
+        let second = Verifiers::new(Some(script(folder.path(), name, text)));
+        let found = judge(&second, &document, &pins);
+        let expected = format!(
+            "{name}, ended without a verdict ({status}), so that nothing is known of the signature; import again, and run it by hand if it stays so"
+        );
+        assert!(found.contains(&expected), "{found}");
+    }
+}

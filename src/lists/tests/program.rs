@@ -10,7 +10,7 @@
 use std::{
     collections::BTreeSet,
     fs::{self, Permissions},
-    os::unix::fs::PermissionsExt as _,
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _, lchown},
     path::{Path, PathBuf},
     process::{Command, Output},
 };
@@ -166,7 +166,7 @@ fn import_show_and_what_is_refused() {
 fn no_bundle_is_in_use() {
     let Some(root) = real_lists() else { return };
     let place = Place::new(root);
-    place.put(&["SE.xml"]);
+    place.put(&["CZ.xml"]);
     let (out, errors, status) = place.import("EU.xml", &["--at", "2019-10-01", "--hold"]);
     assert_eq!(status, 0, "{errors}");
     assert_eq!(place.current(), None);
@@ -273,11 +273,18 @@ fn everybody_reads_a_bundle_whatever_the_umask_is() {
 fn a_list_of_lists_that_goes_back() {
     let Some(root) = real_lists() else { return };
     let place = Place::new(root);
+    // An import without an anchor is none.
+    let (_, errors, status) = place.import("v6/eu-lotl-seq388.xml", &["--at", "2026-07-16"]);
+    assert_eq!((status, place.current()), (1, None), "{errors}");
+    let expected = "no anchor: are the national lists in the folder of lists?\n";
+    assert!(errors.contains(expected), "{errors}");
+    place.put(&["v6/es-tl-seq187.xml"]);
     let (_, errors, status) = place.import("v6/eu-lotl-seq388.xml", &["--at", "2026-07-16"]);
     assert_eq!(status, 0, "{errors}");
+    place.put(&["CZ.xml"]);
     let (_, errors, status) = place.import("EU.xml", &["--at", "2019-10-01", "--allow-shrink"]);
     assert_eq!(status, 1);
-    let expected = "EU: sequence 248, issued 2019-09-04T08:00:00Z, is older than that of the last bundle (sequence 388";
+    let expected = "EU: sequence 248, issued 2019-09-04T08:00:00Z, is older than the last one that was imported (sequence 388";
     assert!(errors.contains(expected), "{errors}");
 }
 
@@ -288,6 +295,7 @@ fn a_list_of_lists_that_goes_back() {
 fn pins_that_others_may_write_are_not_believed() {
     let Some(root) = real_lists() else { return };
     let place = Place::new(root);
+    place.put(&["v6/es-tl-seq187.xml"]);
     let import = || place.import("v6/eu-lotl-seq388.xml", &["--at", "2026-07-16"]);
     let pins = PathBuf::from(place.path("pins"));
     let pin = fs::read_dir(&pins).unwrap().next().unwrap().unwrap().path();
@@ -319,6 +327,20 @@ fn pins_that_others_may_write_are_not_believed() {
         "{errors}"
     );
     fs::set_permissions(&elsewhere, Permissions::from_mode(0o755)).unwrap();
+    // The owner of a file, of a folder or of a link writes there too. Only root can try that.
+    if fs::metadata(&pins).unwrap().uid() == 0 {
+        for at in [&pin, &pins, &elsewhere, &elsewhere.join("pin.pem")] {
+            lchown(at, Some(4711), None).unwrap();
+            let (_, errors, status) = import();
+            assert_eq!((status, place.current()), (1, None), "{at:?}: {errors}");
+            let expected = format!(
+                "{}: it belongs to another user (uid 4711) than root and the one who runs this, who could say who signs",
+                at.display()
+            );
+            assert!(errors.contains(&expected), "{errors}");
+            lchown(at, Some(0), None).unwrap();
+        }
+    }
     let (_, errors, status) = import();
     assert_eq!(status, 0, "{errors}");
     assert!(place.current().is_some());

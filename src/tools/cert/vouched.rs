@@ -91,8 +91,10 @@ fn services_of(path: &CertificationPath, bundle: &TrustBundle, of: GrantedType) 
         _ => {}
     }
     let grants = bundle.listed.grants();
-    let Ok(Some(issuer)) = grants.nearest(&path.members) else {
-        return none("the lists name no CA of its chain");
+    let issuer = match grants.nearest(&path.members) {
+        Ok(Some(issuer)) => issuer,
+        Ok(None) => return none("the lists name no CA of its chain"),
+        Err(_) => return none("the key of a CA of its chain is in no form that is compared"),
     };
     let types = CertificateTypes {
         eseal: of == GrantedType::Eseal,

@@ -1,7 +1,7 @@
 //! The forecast is by the rules of the gateway: the nearest CA that a list names decides, and what it refuses today is no loss.
 
 use super::{NOW, Place, ca, leaf, line, service, write};
-use crate::{Certificate, for_tests::mint::Service};
+use crate::{Certificate, bundle::GatewayConfig, for_tests::mint::Service};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use openssl::{rsa::Rsa, x509::X509};
 use portvakt_development_pki::{Ca, CaSpec, Key, LeafSpec};
@@ -227,4 +227,54 @@ fn what_is_refused_already_is_no_loss() {
             assert!(named.contains(own) && named.ends_with(why), "{text}");
         }
     }
+}
+
+/// An anchor of the operator's own makes the chain, and the new bundle names the CA below it.
+//= CRT-13 accepted
+//= CRT-13 refused
+#[test]
+fn a_ca_below_an_anchor_of_the_operators_own_is_withdrawn() {
+    let root = ca("The bank's own");
+    let below = CaSpec {
+        common_name: "Below".into(),
+        ..CaSpec::default()
+    };
+    let below = root.issue_ca(&below).unwrap();
+    let seen = line("PSDNO-FSA-1", "2026-06-30", &leaf(&below), &[below.der()]);
+    let other = || service("Another", &ca("Another"), &["ForeSeals"]);
+    let withdrawn = Service {
+        states: vec![("withdrawn", "2026-06-01T00:00:00Z")],
+        ..service("Below", &below, &["ForeSeals"])
+    };
+    let place = Place::new();
+    write(&place.bundles, vec![other()], 0, false);
+    write(&place.bundles, vec![other(), withdrawn], 1, true);
+    let seen = place.seen("seen", &seen);
+    let [of_root, of_below] =
+        [&root, &below].map(|ca| [Certificate::from_der(ca.der().to_vec()).unwrap()]);
+    let by = |own| {
+        let config = GatewayConfig {
+            own,
+            ..GatewayConfig::default()
+        };
+        place.losses_by(std::slice::from_ref(&seen), config)
+    };
+    let text = by(&of_root);
+    assert!(text.contains("judged: 1; 1 would lose trust"), "{text}");
+    assert!(
+        text.contains("Below, withdrawn since 2026-06-01T00:00:00Z: "),
+        "{text}"
+    );
+    // An anchor of the operator's own that is the CA itself comes before the lists.
+    let text = by(&of_below);
+    assert!(
+        text.contains("judged: 1; 0 would lose trust, 1 are trusted"),
+        "{text}"
+    );
+    // Without the anchor at hand the certificate is named all the same.
+    let text = by(&[]);
+    let (_, named) = text
+        .split_once("\ntrusted by neither bundle, and refused by this one")
+        .unwrap();
+    assert!(named.contains("PSDNO-FSA-1"), "{text}");
 }

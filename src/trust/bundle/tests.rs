@@ -1,16 +1,19 @@
-//! What a `bundle.yaml` may say; whole bundles are in `settings_tests::bundle`.
+//! What a `bundle.yaml` may say; whole bundles are in the tests of the gateway's configuration.
 
-use super::document::{BundleDocument, GrantedService, NextUpdate};
-use crate::{
-    clock::Timestamp,
-    trust::qualification::{Assert, Criteria, Qualification},
-};
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+use super::*;
+use crate::qualification::{Assert, Criteria, Qualification};
 use proptest::prelude::*;
 
 /// A document as `portvakt-lists` writes it, with a list that is closed and an anchor for both uses.
 const WHOLE: &str = "\
 # Trust anchors from the EU's trusted lists, and where each comes from.
-format: 1
+format: 2
 made: 2026-07-16T08:00:00Z
 as_of: 2026-07-16T08:00:00Z
 list_of_lists:
@@ -84,6 +87,7 @@ anchors:
     granted_since: 2021-01-01T00:00:00Z
     for:
     - seals
+named: []
 left_out:
 - territory: 'NO'
   provider: p
@@ -97,22 +101,19 @@ fn a_whole_document() {
     let read = BundleDocument::read(WHOLE).unwrap();
     assert_eq!(read.made.to_string(), "2026-07-16T08:00:00Z");
     assert_eq!(read.as_of, read.made);
-    let next = NextUpdate {
-        at: Timestamp::from_unix(1_796_040_000),
-        territory: "NO".to_owned(),
+    let names = |of| {
+        let files = read.files(of).unwrap();
+        files.into_keys().map(str::to_owned).collect::<Vec<_>>()
     };
-    assert_eq!(read.next_update, Some(next), "the earliest of all");
-    let names = |listed: &super::document::Listed| listed.keys().cloned().collect::<Vec<_>>();
-    assert_eq!(names(&read.seals), ["NO-aa.pem", "NO-bb.pem"]);
-    assert_eq!(names(&read.websites), ["NO-aa.pem"]);
-    assert_eq!(read.seals["NO-bb.pem"], "bb");
-    let granted = GrantedService {
+    assert_eq!(names(Use::Seals), ["NO-aa.pem", "NO-bb.pem"]);
+    assert_eq!(names(Use::Websites), ["NO-aa.pem"]);
+    assert_eq!(read.files(Use::Seals).unwrap()["NO-bb.pem"], "bb");
+    let granted = ServiceEntry {
         territory: "NO".to_owned(),
         provider: "a provider".to_owned(),
         service: "a service".to_owned(),
         granted_since: Timestamp::from_unix(1_577_836_800),
-        seals: true,
-        websites: true,
+        uses: Use::ALL.to_vec(),
         qualifications: vec![Qualification {
             qualifiers: vec!["QCForESeal".to_owned()],
             criteria: Criteria {
@@ -124,20 +125,43 @@ fn a_whole_document() {
             },
         }],
     };
-    assert_eq!(read.services["aa"], [granted]);
-    assert_eq!(read.services["bb"].len(), 1);
-    let least = "format: 1\nmade: 2026-07-16T08:00:00Z\nas_of: 2026-07-15T08:00:00Z\n\
+    assert_eq!(read.anchors[0].services, [granted]);
+    assert_eq!(read.anchors[1].services.len(), 1);
+    let least = "format: 2\nnamed: []\nmade: 2026-07-16T08:00:00Z\nas_of: 2026-07-15T08:00:00Z\n\
         list_of_lists: {territory: EU, operator: o, version: 6, sequence: 1, issued: 2026-07-15T08:00:00Z, sha256: x, signer: x, signer_sha256: x}\n";
     let read = BundleDocument::read(least).unwrap();
-    assert_eq!((read.next_update, read.seals.len()), (None, 0));
+    assert_eq!(
+        (read.list_of_lists.next_update, read.count(Use::Seals)),
+        (None, 0)
+    );
 }
 
 //= CRT-8 refused
 #[test]
 fn what_no_document_says() {
     for (from, to, expected) in [
-        ("format: 1", "format: 2\nnews: x", "it has the format 2"),
-        ("format: 1\n", "", "format"),
+        (
+            "format: 2",
+            "format: 3\nnews: x",
+            "it has the format 3, and this version reads 2; import anew",
+        ),
+        (
+            "format: 2",
+            "format: 1",
+            "it has the format 1, and this version reads 2; import anew",
+        ),
+        ("named: []\n", "", "named"),
+        (
+            "file: NO-bb.pem",
+            "file: ../seals/NO-bb.pem",
+            "it lists the file \"../seals/NO-bb.pem\", which is no name",
+        ),
+        (
+            "- seals\n  - websites\n  services",
+            "- seals\n  - seals\n  services",
+            "it lists \"NO-aa.pem\" twice",
+        ),
+        ("format: 2\n", "", "format"),
         ("pivots:", "pivot:", "pivot"),
         ("  subject: CN=both\n", "", "subject"),
         ("for:\n  - seals\n  - websites", "for: [stamps]", "stamps"),
@@ -182,13 +206,14 @@ fn what_no_document_says() {
     ] {
         assert!(WHOLE.contains(from), "{from}");
         let fault = BundleDocument::read(&WHOLE.replacen(from, to, 1)).unwrap_err();
+        let fault = fault.to_string();
         assert!(fault.contains(expected), "{from}: {fault}");
     }
     let inner = "{assert: all, nested: [".repeat(30) + &"]}".repeat(30);
     let deep = format!("        assert: all\n        nested: [{inner}]");
     let fault = BundleDocument::read(&WHOLE.replacen("        assert: all", &deep, 1));
     assert_eq!(
-        fault.unwrap_err(),
+        fault.unwrap_err().to_string(),
         "line 63: mappings and lists are nested more than 64 deep, the most that is read; an import writes at most 8 levels of criteria"
     );
     for text in [
@@ -196,7 +221,7 @@ fn what_no_document_says() {
         "-",
         "[",
         "a\0b",
-        "format: 1\n---\nformat: 1\n",
+        "format: 2\n---\nformat: 2\n",
         "&a [*a, *a]",
     ] {
         assert!(BundleDocument::read(text).is_err(), "{text:?}");
@@ -206,12 +231,15 @@ fn what_no_document_says() {
 //= CRT-8 refused
 #[test]
 fn more_anchors_than_are_read() {
-    let anchor = "- {sha256: a, subject: a, not_after: a, file: @, for: [seals], services: []}\n";
+    let anchor = "- {sha256: a, subject: a, not_after: 2030-01-01T00:00:00Z, file: '@', for: [seals], services: []}\n";
     let (head, _) = WHOLE.split_once("anchors:\n").unwrap();
     let many = (0..=10_000).map(|number| anchor.replace('@', &number.to_string()));
-    let many = format!("{head}anchors:\n{}", many.collect::<String>());
+    let many = format!("{head}named: []\nanchors:\n{}", many.collect::<String>());
     let fault = BundleDocument::read(&many).unwrap_err();
-    assert_eq!(fault, "it lists 10001 anchors; at most 10000 are read");
+    assert_eq!(
+        fault.to_string(),
+        "it lists 10001 anchors; at most 10000 are read"
+    );
 }
 
 proptest! {

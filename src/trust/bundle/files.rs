@@ -3,13 +3,14 @@
 //! Invariant: what is read is no link, only its owner writes it, and each certificate is the one that `bundle.yaml` lists under its name.
 //! Deliberately not here: the way to the bundle (`place`), and what its certificates serve for.
 
-use super::super::pem;
-use super::document::Listed;
-use super::place::{Owners, judge_mode};
-use crate::trust::bundle::{DOCUMENT, MAX_ANCHOR_BYTES};
-use crate::{hex, private_file};
-use openssl::x509::X509;
-use sha2::{Digest, Sha256};
+use super::{
+    DOCUMENT, MAX_ANCHOR_BYTES,
+    document::Files,
+    place::{Owners, judge_mode},
+};
+use crate::digests::sha256 as digest;
+use openssl::{error::ErrorStack, x509::X509};
+use portvakt_base::{hex, private_file};
 use std::{
     collections::BTreeSet,
     fs,
@@ -33,11 +34,11 @@ pub(super) struct FoundCertificate {
 /// The certificates of a folder, each of which must be the one that is listed under its name.
 pub(super) fn certificates(
     folder: &Path,
-    listed: &Listed,
+    listed: &Files<'_>,
     owners: &mut Owners,
     faults: &mut Vec<String>,
 ) -> Vec<FoundCertificate> {
-    let entries = match pem::visible_entries(folder) {
+    let entries = match visible_entries(folder) {
         Ok(entries) => entries,
         Err(error) => {
             let folder = folder.display();
@@ -52,7 +53,7 @@ pub(super) fn certificates(
     };
     let mut found = Vec::new();
     for path in &entries {
-        let Some(sha256) = name_of(path).and_then(|name| listed.get(&name)) else {
+        let Some(sha256) = name_of(path).and_then(|name| listed.get(&*name).copied()) else {
             let path = path.display();
             faults.push(format!(
                 "{path} is not listed in {DOCUMENT}: only what was imported is loaded; remove it, or name anchors of your own by trust.anchors"
@@ -62,21 +63,39 @@ pub(super) fn certificates(
         match certificate(path, sha256, owners) {
             Ok(certificate) => found.push(FoundCertificate {
                 path: path.clone(),
-                sha256: sha256.clone(),
+                sha256: sha256.to_owned(),
                 certificate,
             }),
             Err(fault) => faults.push(fault),
         }
     }
     let present: BTreeSet<_> = entries.iter().filter_map(|path| name_of(path)).collect();
-    let missing = listed
-        .keys()
-        .filter(|name| !present.contains(name.as_str()));
+    let missing = listed.keys().filter(|name| !present.contains(**name));
     faults.extend(missing.map(|name| {
         let folder = folder.display();
         format!("{folder} has no file {name:?}, which {DOCUMENT} lists: import again, or lead the link to an older bundle")
     }));
     found
+}
+
+/// The entries of a folder by name, but for hidden ones.
+fn visible_entries(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut entries = Vec::new();
+    for entry in folder.read_dir()? {
+        let entry = entry?;
+        if !entry.file_name().as_encoded_bytes().starts_with(b".") {
+            entries.push(entry.path());
+        }
+    }
+    entries.sort();
+    Ok(entries)
+}
+
+/// OpenSSL's innermost error, without function names and source lines.
+pub(super) fn reason(error: &ErrorStack) -> &str {
+    let last = error.errors().last();
+    let reason = last.and_then(openssl::error::Error::reason);
+    reason.unwrap_or("OpenSSL gives no reason")
 }
 
 /// The only certificate of a file, which has this SHA-256.
@@ -89,10 +108,10 @@ fn certificate(path: &Path, sha256: &str, owners: &mut Owners) -> Result<X509, S
     let certificate = certificate
         .ok_or_else(|| format!("{shown} is not one certificate in PEM; import again"))?;
     let der = certificate.to_der().map_err(|error| {
-        let reason = pem::reason(&error);
+        let reason = reason(&error);
         format!("{shown} contains an unreadable certificate ({reason})")
     })?;
-    match hex::encode(&Sha256::digest(&der)) == sha256 {
+    match hex::encode(&digest(&[&der])) == sha256 {
         true => Ok(certificate),
         false => Err(format!(
             "{shown} is not the certificate that {DOCUMENT} lists by its SHA-256: import again, or lead the link to an older bundle"

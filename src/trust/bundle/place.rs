@@ -3,7 +3,7 @@
 //! Invariant: whoever may write in a folder on the way, or owns a part of it, is root, the gateway's own user, or the one who imports.
 //! Deliberately not here: what the bundle holds.
 
-use crate::{
+use portvakt_base::{
     private_file,
     way::{GROUP_AND_OTHERS_WRITE, OpenFolder, OwnUsers, Unreadable, Way},
 };

@@ -1,0 +1,128 @@
+//! Lists that come back older, in several steps, or under a number that was used (CRT-13).
+
+use super::{Lists, NOW, later};
+use crate::bundle::{
+    BundleDocument, BundleFolder, CURRENT, Regression, check, describe_import, diff, known,
+};
+use std::{fs, os::unix::fs::symlink, path::Path};
+
+/// Imports Spain's list of a number as the program does.
+fn import(out: &Path, lists: &Lists, sequence: u64, seconds: u64) -> Result<(), Vec<Regression>> {
+    let folder = BundleFolder::open(out).unwrap();
+    let (last, newest) = (folder.current().unwrap(), folder.newest().unwrap());
+    let known = known(last.iter().chain(&newest));
+    let imported = lists.import(1, sequence);
+    let bundle = describe_import(&imported, &known, later(seconds));
+    let mut faults = check(last.as_ref(), &known, &bundle, true);
+    // The list of lists is signed anew under its number.
+    faults.retain(
+        |fault| !matches!(fault, Regression::OtherContent { territory, .. } if territory == "EU"),
+    );
+    match faults.is_empty() {
+        true => folder.write(&bundle, &imported.anchors).map(drop).unwrap(),
+        false => return Err(faults),
+    }
+    Ok(())
+}
+
+fn is_older(faults: &[Regression]) -> bool {
+    matches!(
+        faults,
+        [Regression::Older {
+            sequence: 7,
+            last_sequence: 8,
+            ..
+        }]
+    )
+}
+
+/// `--leave-out ES --allow-shrink`, and then an older list of Spain.
+//= CRT-13 accepted
+//= CRT-13 refused
+#[test]
+fn a_list_that_was_left_out_does_not_come_back_older() {
+    let lists = Lists::new(1);
+    let of = |known: &[&BundleDocument], sequence, seconds| {
+        let known = super::known(known.iter().copied());
+        describe_import(&lists.import(1, sequence), &known, later(seconds))
+    };
+    let first = of(&[], 8, 0);
+    let mut without = first.clone();
+    without.lists.clear();
+    without.earlier = known([&first]);
+    without.earlier.retain(|list| list.territory == "ES");
+    assert_eq!(without.earlier[0].sequence, 8);
+    assert_eq!(known([&without]), known([&first]));
+    // Carried on from bundle to bundle.
+    let mut imported = lists.import(1, 8);
+    imported.lists.clear();
+    let again = describe_import(&imported, &known([&without]), later(2));
+    assert_eq!(again.earlier, without.earlier);
+    let text = serde_yaml::to_string(&again).unwrap();
+    assert_eq!(BundleDocument::read(&text).unwrap(), again);
+    let faults = check(Some(&again), &known([&again]), &of(&[&again], 7, 3), true);
+    assert!(
+        faults
+            .iter()
+            .any(|fault| is_older(std::slice::from_ref(fault))),
+        "{faults:?}"
+    );
+    let newer = of(&[&again], 9, 3);
+    assert!(newer.earlier.is_empty());
+    let faults = check(Some(&again), &known([&again]), &newer, true);
+    assert!(faults.iter().all(
+        |fault| matches!(fault, Regression::OtherContent { territory, .. } if territory == "EU")
+    ));
+}
+
+/// A link that leads back, and one that is removed, forget nothing: the newest bundle knows.
+//= CRT-13 accepted
+//= CRT-13 refused
+#[test]
+fn a_bundle_that_was_taken_back_is_remembered() {
+    let lists = Lists::new(1);
+    let out = tempfile::tempdir().unwrap();
+    let current = out.path().join(CURRENT);
+    import(out.path(), &lists, 6, 0).unwrap();
+    import(out.path(), &lists, 8, 1).unwrap();
+    fs::remove_file(&current).unwrap();
+    assert!(is_older(&import(out.path(), &lists, 7, 2).unwrap_err()));
+    symlink("2026-07-01T000000Z", &current).unwrap();
+    assert!(is_older(&import(out.path(), &lists, 7, 2).unwrap_err()));
+    import(out.path(), &lists, 9, 2).unwrap();
+}
+
+/// A new issue has a new number (TS 119 612, clause 5.3.2).
+//= CRT-13 accepted
+//= CRT-13 refused
+#[test]
+fn a_number_names_one_issue() {
+    let lists = Lists::new(1);
+    let of = || describe_import(&lists.import(1, 7), &[], NOW);
+    let one = of();
+    let mut next = one.clone();
+    assert!(check(Some(&one), &known([&one]), &next, false).is_empty());
+    next.lists[0].sha256 = "00".to_owned();
+    for allow_shrink in [false, true] {
+        let faults = check(Some(&one), &known([&one]), &next, allow_shrink);
+        let [fault @ Regression::OtherContent { sequence: 7, .. }] = faults.as_slice() else {
+            panic!("{faults:?}");
+        };
+        let text = fault.to_string();
+        assert!(
+            text.starts_with("ES: sequence 7, issued 2026-06-01T00:00:00Z, is another file"),
+            "{text}"
+        );
+    }
+    // With a later time of issue it is told.
+    next.lists[0].issued = later(0);
+    assert!(check(Some(&one), &known([&one]), &next, false).is_empty());
+    let lines = diff(&one, &next);
+    let [line] = lines.as_slice() else {
+        panic!("{lines:?}");
+    };
+    assert!(
+        line.starts_with("~ list ES: sequence 7 again, issued 2026-07-01"),
+        "{line}"
+    );
+}

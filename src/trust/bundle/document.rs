@@ -1,0 +1,396 @@
+//! `bundle.yaml`: what a bundle holds, and where each anchor comes from.
+//!
+//! The file is for people, for the next import, which compares, and for the gateway. Invariants: both programs read it by this schema, which
+//! is closed, so that a bundle with a meaning that this version does not know is refused; time and memory are bounded.
+
+use super::{
+    DescribedBundle, DescribedList, DocumentFault, FORMAT, MAX_ANCHORS, MAX_EVENTS, MAX_NESTING,
+    MAX_NODES, judge_document,
+};
+use crate::{GrantedType, KeyHash, ListedService, qualification::Qualification};
+use portvakt_base::clock::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_saphyr::{Error, budget::BudgetBreach};
+use std::collections::BTreeMap;
+
+/// A bundle, as `bundle.yaml` has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BundleDocument {
+    /// The version of the format: [`FORMAT`].
+    pub format: u64,
+    /// When it was made.
+    #[serde(with = "moment")]
+    pub made: Timestamp,
+    /// The time as of which lists and services were judged.
+    #[serde(with = "moment")]
+    pub as_of: Timestamp,
+    /// The list of lists.
+    pub list_of_lists: ListEntry,
+    /// The files of pivots that led to its signer, the oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pivots: Vec<String>,
+    /// The national lists.
+    #[serde(default)]
+    pub lists: Vec<ListEntry>,
+    /// Countries whose lists were not among the files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
+    /// Lists of earlier bundles that this one has not: none that is older may come back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<EarlierList>,
+    /// The anchors.
+    #[serde(default)]
+    pub anchors: Vec<AnchorEntry>,
+    /// CAs that lists name and that are no anchors: they vouch for nothing, and no anchor above them does. The key is always there, so that
+    /// a document without it says nothing of CAs that were withdrawn, and is refused.
+    pub named: Vec<NamedEntry>,
+    /// Services of which a certificate is missing or cannot be read, or that have an unknown extension.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOutEntry>,
+}
+
+/// A list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListEntry {
+    /// The country; `EU` for the list of lists.
+    pub territory: String,
+    /// The operator of the scheme.
+    pub operator: String,
+    /// The version of the format: 5 or 6.
+    pub version: u64,
+    /// The number of the issue.
+    pub sequence: u64,
+    /// When it was issued.
+    #[serde(with = "moment")]
+    pub issued: Timestamp,
+    /// When the next one was due; nothing for a list that is closed.
+    #[serde(default, with = "optional_moment")]
+    pub next_update: Option<Timestamp>,
+    /// The SHA-256 of the file.
+    pub sha256: String,
+    /// The subject of the signer's certificate.
+    pub signer: String,
+    /// The SHA-256 of the signer's certificate.
+    pub signer_sha256: String,
+    /// How many services it has of each type and state.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<Count>,
+}
+
+/// The last issue of a list that a bundle has not, because it was left out or is missing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EarlierList {
+    /// The country; `EU` for the list of lists.
+    pub territory: String,
+    /// The number of the issue.
+    pub sequence: u64,
+    /// When it was issued.
+    #[serde(with = "moment")]
+    pub issued: Timestamp,
+    /// The SHA-256 of the file.
+    pub sha256: String,
+}
+
+/// How many services have a type and a state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Count {
+    /// The type, such as `CA/QC`.
+    #[serde(rename = "type")]
+    pub service_type: String,
+    /// The state, such as `granted`.
+    pub state: String,
+    /// How many.
+    pub count: u64,
+}
+
+/// An anchor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AnchorEntry {
+    /// The SHA-256 of the certificate.
+    pub sha256: String,
+    /// Its subject.
+    pub subject: String,
+    /// When it ends.
+    #[serde(with = "moment")]
+    pub not_after: Timestamp,
+    /// The name of its file, in the folders that `for` names.
+    pub file: String,
+    /// `seals`, `websites` or both.
+    #[serde(rename = "for")]
+    pub uses: Vec<Use>,
+    /// The services that it identifies.
+    pub services: Vec<ServiceEntry>,
+}
+
+/// What an anchor serves for, which is the name of a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Use {
+    /// Qualified certificates for electronic seals.
+    Seals,
+    /// Qualified certificates for authentication of web sites.
+    Websites,
+}
+
+/// A service of an anchor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServiceEntry {
+    /// The country of the list.
+    pub territory: String,
+    /// The provider.
+    pub provider: String,
+    /// The service.
+    pub service: String,
+    /// Since when it is granted.
+    #[serde(with = "moment")]
+    pub granted_since: Timestamp,
+    /// `seals`, `websites` or both.
+    #[serde(rename = "for")]
+    pub uses: Vec<Use>,
+    /// Which of its certificates are more, or less, than they say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub qualifications: Vec<Qualification>,
+}
+
+/// A CA that is no anchor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NamedEntry {
+    /// The hash of its public key: a service is that of a key, whichever certificate has it.
+    #[serde(with = "key_hash")]
+    pub key_sha256: KeyHash,
+    /// The country of the list.
+    pub territory: String,
+    /// The provider.
+    pub provider: String,
+    /// The service.
+    pub service: String,
+    /// The state, such as `withdrawn`; `granted` for a service that is not for seals or web sites.
+    pub state: String,
+    /// Since when it is in this state.
+    #[serde(with = "moment")]
+    pub since: Timestamp,
+}
+
+/// A service that lacks an anchor, or whose CA is not named.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LeftOutEntry {
+    /// The country of the list.
+    pub territory: String,
+    /// The provider.
+    pub provider: String,
+    /// The service.
+    pub service: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// The SHA-256 of anchors in hexadecimal digits, by the names of their files.
+pub(super) type Files<'d> = BTreeMap<&'d str, &'d str>;
+
+/// Enough of the file to know its format.
+#[derive(Deserialize)]
+struct Format {
+    format: u64,
+}
+
+impl BundleDocument {
+    /// Reads the document.
+    ///
+    /// # Errors
+    /// The first fault, with its line.
+    pub fn read(text: &str) -> Result<Self, DocumentFault> {
+        // The format comes first: of another one, a key that is unknown here would be no fault.
+        let Format { format } = parse(text)?;
+        if format != FORMAT {
+            return Err(DocumentFault::Format(format));
+        }
+        let read: Self = parse(text)?;
+        read.judge()?;
+        Ok(read)
+    }
+
+    /// Judges what it says of its times, lists and anchors.
+    ///
+    /// # Errors
+    /// It contradicts itself, or names a file that no import writes.
+    pub fn judge(&self) -> Result<(), DocumentFault> {
+        if self.anchors.len() > MAX_ANCHORS {
+            return Err(DocumentFault::TooManyAnchors(self.anchors.len()));
+        }
+        let lists = self.lists.iter().chain([&self.list_of_lists]);
+        judge_document(DescribedBundle {
+            made: self.made,
+            as_of: self.as_of,
+            lists: lists.map(|list| DescribedList {
+                territory: &list.territory,
+                issued: list.issued,
+                next_update: list.next_update,
+            }),
+            anchors: self.anchors.iter().map(|anchor| anchor.sha256.as_str()),
+        })?;
+        Use::ALL.iter().try_for_each(|of| self.files(*of).map(drop))
+    }
+
+    /// The files of the anchors for a use.
+    pub(super) fn files(&self, of: Use) -> Result<Files<'_>, DocumentFault> {
+        let mut files = Files::new();
+        for anchor in &self.anchors {
+            let file = anchor.file.as_str();
+            if file.is_empty() || file.starts_with('.') || file.contains(['/', '\0']) {
+                return Err(DocumentFault::NoFileName(file.to_owned()));
+            }
+            for _ in anchor.uses.iter().filter(|it| **it == of) {
+                if files.insert(file, &anchor.sha256).is_some() {
+                    return Err(DocumentFault::FileTwice(file.to_owned()));
+                }
+            }
+        }
+        Ok(files)
+    }
+
+    /// How many anchors serve for a use.
+    pub fn count(&self, of: Use) -> usize {
+        let anchors = self.anchors.iter();
+        anchors.filter(|anchor| anchor.uses.contains(&of)).count()
+    }
+
+    /// The list of a country, or the list of lists.
+    pub fn list(&self, territory: &str) -> Option<&ListEntry> {
+        let mut lists = std::iter::once(&self.list_of_lists).chain(&self.lists);
+        lists.find(|list| list.territory == territory)
+    }
+}
+
+impl Use {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Seals, Self::Websites];
+
+    /// The type of certificate.
+    pub const fn granted(self) -> GrantedType {
+        match self {
+            Self::Seals => GrantedType::Eseal,
+            Self::Websites => GrantedType::Web,
+        }
+    }
+
+    /// The name of its folder.
+    pub const fn folder(self) -> &'static str {
+        self.granted().name()
+    }
+}
+
+impl ServiceEntry {
+    /// What matters for the anchor that identifies it.
+    pub(super) fn listed(&self) -> ListedService<'_> {
+        ListedService {
+            seals: self.uses.contains(&Use::Seals),
+            websites: self.uses.contains(&Use::Websites),
+            qualifications: &self.qualifications,
+        }
+    }
+}
+
+fn parse<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, DocumentFault> {
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_nodes: MAX_NODES,
+            max_events: MAX_EVENTS,
+            max_depth: MAX_NESTING,
+        },
+        with_snippet: false,
+    };
+    let parsed = serde_saphyr::from_str_with_options(text, options);
+    parsed.map_err(|error| fault_of(error.without_snippet()))
+}
+
+/// What is wrong. The parser's own words stand behind ours only, and not for a limit, which they do not name.
+fn fault_of(error: &Error) -> DocumentFault {
+    match error {
+        Error::DuplicateMappingKey { key, location } => {
+            let line = location.line();
+            match key.clone() {
+                Some(key) => DocumentFault::KeyTwice { line, key },
+                None => DocumentFault::OtherKeyTwice { line },
+            }
+        }
+        Error::Budget { breach, location } => {
+            let line = location.line();
+            match breach {
+                BudgetBreach::Depth { .. } => DocumentFault::TooDeep { line },
+                BudgetBreach::Nodes { .. } | BudgetBreach::Events { .. } => {
+                    DocumentFault::TooManyValues { line }
+                }
+                _ => DocumentFault::TooMuch { line },
+            }
+        }
+        other => DocumentFault::NoDocument(other.to_string()),
+    }
+}
+
+/// Hashes of keys as hexadecimal digits.
+mod key_hash {
+    use crate::KeyHash;
+    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
+
+    pub(super) fn serialize<S: Serializer>(key: &KeyHash, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(key)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<KeyHash, D::Error> {
+        let text = String::deserialize(from)?;
+        let found = KeyHash::parse(&text);
+        found
+            .ok_or_else(|| D::Error::custom("expected the SHA-256 of a key, 64 hexadecimal digits"))
+    }
+}
+
+/// Times as RFC 3339 in UTC.
+mod moment {
+    use portvakt_base::clock::Timestamp;
+    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
+
+    pub(super) fn serialize<S: Serializer>(at: &Timestamp, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(at)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Timestamp, D::Error> {
+        let text = String::deserialize(from)?;
+        let parsed = text.parse::<jiff::Timestamp>().ok();
+        let seconds = parsed.and_then(|at| u64::try_from(at.as_second()).ok());
+        seconds
+            .map(Timestamp::from_unix)
+            .ok_or_else(|| D::Error::custom("expected a time in UTC, such as 2026-01-31T12:00:00Z"))
+    }
+}
+
+/// Times that may be missing.
+mod optional_moment {
+    use portvakt_base::clock::Timestamp;
+    use serde::{Deserialize, Deserializer, Serialize as _, Serializer};
+
+    #[derive(Deserialize)]
+    #[serde(transparent)]
+    struct Moment(#[serde(with = "super::moment")] Timestamp);
+
+    pub(super) fn serialize<S: Serializer>(
+        at: &Option<Timestamp>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        at.map(|at| at.to_string()).serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<Timestamp>, D::Error> {
+        let moment = Option::<Moment>::deserialize(from)?;
+        Ok(moment.map(|Moment(at)| at))
+    }
+}
