@@ -35,7 +35,7 @@ impl EventKey {
         for (to, from) in bytes.iter_mut().zip(tag.as_ref()) {
             *to = *from;
         }
-        CustomerPseudonym(bytes)
+        CustomerPseudonym::from_bytes(bytes)
     }
 }
 

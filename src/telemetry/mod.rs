@@ -96,7 +96,6 @@ use crate::{
     clock::{Clock, Timestamp},
     expiring::Finding,
     interface::{Reason, operations::Catalogue},
-    state::Cursor,
     write_fault::WriteFault,
 };
 use audited::RefusalRecords;

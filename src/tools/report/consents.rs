@@ -6,12 +6,12 @@
 
 use super::fault::ReportFault;
 use crate::{
-    admission::SCA_LASTS,
     clock::Timestamp,
     config::Settings,
     interface::TppId,
     state::{
-        EngineSettings, Move, Moves, OpenFault, postgres::maintain::Maintenance, sqlite::file,
+        EngineSettings, Move, Moves, OpenFault, SCA_LASTS, postgres::maintain::Maintenance,
+        sqlite::file,
     },
     tools::state::StateFault,
 };

@@ -152,7 +152,7 @@ fn a_second_certificate_of_a_withdrawn_key_vouches_for_nothing() {
         openssl(&format!("ec -in {at}/key -pubout {form} -out {at}/public"));
         certificate("CA", &key(&format!("{at}/public")), "Root", &private)
     });
-    let root = certificate("Root", &*usual.public_key().unwrap(), "Root", &private);
+    let root = certificate("Root", &usual.public_key().unwrap(), "Root", &private);
     let other = Rsa::generate(2048).unwrap();
     let other = PKey::from_rsa(other).unwrap();
     let other = PKey::public_key_from_der(&other.public_key_to_der().unwrap()).unwrap();

@@ -28,6 +28,7 @@ use std::{
     process::{Child, Command, Stdio},
     sync::Mutex,
     thread,
+    time::Duration,
 };
 use tempfile::TempDir;
 
