@@ -1,7 +1,10 @@
 //! The program `portvakt`; the library does the work.
 
 use clap::Parser;
-use portvakt::cli::{self, Cli};
+use portvakt::{
+    cli::{self, Cli},
+    hsm,
+};
 use std::process::ExitCode;
 
 #[global_allocator]
@@ -11,7 +14,7 @@ fn main() -> ExitCode {
     disable_huge_pages();
     // The first provider that is installed stays, so this comes before any TLS.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    cli::run(&Cli::parse())
+    hsm::leave(cli::run(&Cli::parse()))
 }
 
 /// mimalloc asks for huge pages. The first access to one blocks while the kernel zeroes 2 MiB, for milliseconds on some

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    portvakt_sandbox::run()
+    portvakt::hsm::leave(portvakt_sandbox::run())
 }

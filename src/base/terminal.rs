@@ -79,6 +79,11 @@ pub fn complain(program: &str, fault: impl Display) {
     let _ = Terminal::errors().line(format_args!("{program}: {fault}"));
 }
 
+/// Writes what the standard output still holds, before the process ends without its destructors.
+pub fn flush() {
+    let _ = io::stdout().flush();
+}
+
 /// Escapes control characters of external text, line feeds among them; letters of all scripts stay readable.
 pub fn tame(text: &str) -> String {
     OneLine(&text).to_string()

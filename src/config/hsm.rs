@@ -1,6 +1,6 @@
 //! A key in an HSM: `pkcs11`, in place of the path of a key's file.
 //!
-//! Invariant: the token has signed with the key, and the signature verifies by the certificate. Deliberately not here: the assertion's key,
+//! Invariants: the token has signed with the key, and the signature verifies by the certificate; the keys of a token have one PIN. Deliberately not here: the assertion's key,
 //! which is a file, since each request needs a signature of it.
 
 use super::secret::Secret;
@@ -85,13 +85,20 @@ impl WrittenKey<'_> {
         certificate: &X509,
         purpose: Purpose,
     ) -> Option<(Arc<dyn SigningKey>, KeyInHsm)> {
+        let Pkcs11Settings {
+            module, token, pin, ..
+        } = &self.settings;
+        if !self.section.inspection().is_pin_of(module, token, pin) {
+            let text = "another key of this token has another PIN, and a token has one login for the process: give both the same";
+            self.section.fault(key_of_pin(&self.section), text);
+            return None;
+        }
         let opened = hsm::open(&self.settings, certificate, purpose);
         let fault = |fault: hsm::LoadFault| {
             let key = match fault.part {
                 Part::Module => "module",
                 Part::Token => "token",
-                Part::Pin if self.section.has_entry("pin_file") => "pin_file",
-                Part::Pin => "pin",
+                Part::Pin => key_of_pin(&self.section),
                 Part::Label => "label",
             };
             self.section.fault(key, fault.text);
@@ -99,6 +106,14 @@ impl WrittenKey<'_> {
         let (key, id) = opened.map_err(fault).ok()?;
         let sessions = self.settings.sessions;
         Some((key, KeyInHsm { id, sessions }))
+    }
+}
+
+/// The key that names the PIN.
+fn key_of_pin(section: &Section<'_>) -> &'static str {
+    match section.has_entry("pin_file") {
+        true => "pin_file",
+        false => "pin",
     }
 }
 
@@ -126,7 +141,7 @@ fn pin(section: &mut Section<'_>, base: &Path) -> Option<Pin> {
     };
     let text = secret.text().filter(|text| !text.is_empty());
     if text.is_none() {
-        section.fault("pin", "the PIN is empty, or not UTF-8");
+        section.fault(key_of_pin(section), "the PIN is empty, or not UTF-8");
     }
     text.map(Pin::new)
 }

@@ -70,7 +70,13 @@ fn in_hsm(
         return None;
     };
     let written = hsm::read(key, base)?;
-    written.open(chain?.first()?, purpose)
+    let leaf = chain?.first()?;
+    let public = leaf.public_key().ok();
+    if let Some(text) = public.and_then(|public| pem::fault_of_size(&public)) {
+        key.fault(format!("the key in the HSM is {text}"));
+        return None;
+    }
+    written.open(leaf, purpose)
 }
 
 /// Warns while certificates of this kind that `value` names are not valid, or end within 30 days. `shown` is the folder or file,

@@ -7,11 +7,12 @@ use super::expected::Record;
 use super::fault::{ConfigFault, ConfigFaults, FilePosition};
 use super::named_file::NamedFile;
 use super::warning::{Condition, Warning};
-use crate::{private_file, way::OwnUsers};
+use crate::{hsm::Pin, private_file, way::OwnUsers};
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Collects faults. It is shared by reference, so that the readers of several sections and files can report at the same time.
 #[derive(Debug, Default)]
@@ -22,6 +23,8 @@ pub struct Inspection {
     /// Whether the configuration is one of production.
     production: Cell<bool>,
     own_users: RefCell<OwnUsers>,
+    /// The PINs of tokens in an HSM, by module and token.
+    pins: RefCell<BTreeMap<(PathBuf, String), Pin>>,
     record: Record,
 }
 
@@ -101,6 +104,15 @@ impl Inspection {
     /// The users who decide anyway what the gateway reads.
     pub(super) fn own_users(&self) -> OwnUsers {
         self.own_users.borrow().clone()
+    }
+
+    /// Whether a key of a token has the PIN of the others of that token. The first one sets it.
+    pub(super) fn is_pin_of(&self, module: &Path, token: &str, pin: &Pin) -> bool {
+        // Several paths may lead to one library.
+        let module = fs::canonicalize(module).unwrap_or_else(|_| module.to_owned());
+        let mut pins = self.pins.borrow_mut();
+        let first = pins.entry((module, token.to_owned()));
+        *first.or_insert_with(|| pin.clone()) == *pin
     }
 
     /// Records a file or folder that the configuration names.

@@ -10,7 +10,6 @@ use super::settings::Settings;
 use super::show::shown;
 use super::{pem, root, writable, written_paths};
 use crate::clock::Clock;
-use crate::hsm;
 
 impl Settings {
     /// Loads a configuration file and every file that it names, by paths that are relative to its folder.
@@ -50,7 +49,6 @@ impl Settings {
         file_name: &str,
         base: &Path,
     ) -> Result<(Self, Vec<NamedFile>), ConfigFaults> {
-        hsm::allow_logins();
         let inspection = Inspection::new();
         let mut files = Vec::new();
         let mut settings = root::read(document.root(&inspection), &inspection, base);

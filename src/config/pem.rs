@@ -5,11 +5,12 @@
 //! fit for its use.
 
 use std::io::Read;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use openssl::error::ErrorStack;
-use openssl::pkey::{Id, PKey};
+use openssl::pkey::{HasPublic, Id, PKey, PKeyRef};
 use openssl::x509::{X509, X509VerifyResult};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
@@ -23,8 +24,8 @@ use crate::private_file;
 /// The longest file that is read, in bytes: a bundle of all roots of a browser has some 250 KiB.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
-/// The fewest bits of an RSA key in TLS: those of the cryptographic library.
-const LEAST_RSA_BITS: u32 = 2048;
+/// The bits of an RSA key in TLS: those of the cryptographic library.
+const RSA_BITS: RangeInclusive<u32> = 2048..=8192;
 
 /// Reads a file; the error text names the reason.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, String> {
@@ -166,11 +167,23 @@ pub(super) fn private_key(path: &Path) -> Result<Arc<dyn SigningKey>, String> {
         format!("{shown} contains no private key in PEM without a passphrase")
     })?;
     let loaded = provider().key_provider.load_private_key(key);
-    loaded.map_err(|error| match rsa_bits(&secret) {
-        Some(bits) if bits < LEAST_RSA_BITS => format!(
-            "{shown} contains an RSA key of {bits} bits; TLS needs at least {LEAST_RSA_BITS}"
-        ),
-        _ => format!("{shown} contains a key that TLS does not accept: {error}"),
+    loaded.map_err(|error| {
+        let read = PKey::private_key_from_pem(secret.bytes());
+        let text = read.ok().and_then(|key| fault_of_size(&key));
+        match text {
+            Some(text) => format!("{shown} contains {text}"),
+            None => format!("{shown} contains a key that TLS does not accept: {error}"),
+        }
+    })
+}
+
+/// What is wrong with the size of a key for TLS, in a file or in an HSM, beginning with the key.
+pub(super) fn fault_of_size<T: HasPublic>(key: &PKeyRef<T>) -> Option<String> {
+    let bits = key.bits();
+    let is_refused = key.id() == Id::RSA && !RSA_BITS.contains(&bits);
+    let [least, most] = [RSA_BITS.start(), RSA_BITS.end()];
+    is_refused.then(|| {
+        format!("an RSA key of {bits} bits; TLS needs at least {least}, and at most {most}")
     })
 }
 
@@ -179,11 +192,6 @@ fn is_encrypted(secret: &Secret) -> bool {
     secret.text().is_some_and(|text| {
         text.contains("BEGIN ENCRYPTED PRIVATE KEY") || text.contains("Proc-Type: 4,ENCRYPTED")
     })
-}
-
-fn rsa_bits(secret: &Secret) -> Option<u32> {
-    let key = PKey::private_key_from_pem(secret.bytes()).ok()?;
-    (key.id() == Id::RSA).then(|| key.bits())
 }
 
 /// The provider of the whole process, named explicitly so that loading does not depend on the order of start.

@@ -151,6 +151,11 @@ impl<'a> Section<'a> {
         self.inspection.warn_of_weaker(self.place_of(key), text);
     }
 
+    /// Where its faults go.
+    pub(super) const fn inspection(&self) -> &'a Inspection {
+        self.inspection
+    }
+
     /// The position of `key`, or of the section if the key is missing; for faults that are found later.
     pub fn place_of(&self, key: &str) -> FilePosition {
         let path = key_path(&self.place.path, key);

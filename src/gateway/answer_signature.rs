@@ -5,13 +5,14 @@
 //! machine has cores, or as many as a key in an HSM has sessions; an answer waits for its turn, and is never sent unsigned because others
 //! wait.
 
+use super::failure;
 use crate::{
     admission::{Record, Stage},
     signing::AnswerSigning,
 };
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
-use pingora::{Error, ErrorType, OrErr, Result, protocols::http::date::get_cached_date};
+use pingora::{ErrorType, OrErr, Result, protocols::http::date::get_cached_date};
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
@@ -54,7 +55,7 @@ impl SignedAnswer<'_> {
     /// answer is signed again.
     ///
     /// # Errors
-    /// The answer cannot be signed: a fault of the machine.
+    /// The answer cannot be signed: a fault of the machine, or of the HSM. Nothing of it was written.
     pub(super) async fn sign(self, headers: &mut HeaderMap, body: &Bytes) -> Result<()> {
         let place = Arc::clone(&self.0.places).acquire_owned().await;
         let mut place = place.or_err(ErrorType::InternalError, "no place to sign")?;
@@ -68,9 +69,7 @@ impl SignedAnswer<'_> {
                 .await
                 .or_err(ErrorType::InternalError, "the thread that signs")?;
             place = kept;
-            let signed = signed.ok_or_else(|| {
-                Error::explain(ErrorType::InternalError, "the answer cannot be signed")
-            })?;
+            let signed = signed.ok_or_else(failure::unsigned)?;
             if get_cached_date() == date {
                 headers.extend(signed);
                 return Ok(());

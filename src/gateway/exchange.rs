@@ -14,7 +14,7 @@ use crate::{
     clock::{Clock, Timestamp},
     in_use::InUse,
     interface::{
-        Refusal, Side,
+        Reason, Refusal, Side,
         headers::{RequestId, trace::TraceContext},
         operations::Operation,
     },
@@ -192,6 +192,11 @@ impl Exchange<'_> {
         if self.operator_text.is_none() {
             self.set_operator_text(cut.map(CutCause::name));
         }
+    }
+
+    /// Whether the core may have executed the request, as far as the gateway knows: it has answered, or its answer was lost.
+    pub(super) const fn may_be_executed(&self) -> bool {
+        self.core.is_some() || matches!(self.outcome, Some(Outcome::Failed(Reason::OutcomeUnknown)))
     }
 
     /// Notes how many bytes of the answer's body were written, if not all that the HTTP layer took.

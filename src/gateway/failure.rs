@@ -34,6 +34,24 @@ pub(super) fn slow_answer(awaits_core: bool) -> Box<Error> {
     }
 }
 
+/// The error type if an answer cannot be signed (SIG-12).
+const UNSIGNED: ErrorType = ErrorType::Custom("AnswerNotSigned");
+
+/// The error of an answer that cannot be signed, before anything of it was written.
+pub(super) fn unsigned() -> Box<Error> {
+    Error::explain(UNSIGNED, "the answer cannot be signed")
+}
+
+/// Whether an answer could not be signed.
+pub(super) fn is_unsigned(error: &Error) -> bool {
+    *error.etype() == UNSIGNED
+}
+
+/// The refusal in place of an answer that cannot be signed: 503 is never signed (SIG-12).
+pub(super) fn not_signed() -> Refusal {
+    Refusal::new(Reason::StateUnavailable).for_operator("the answer cannot be signed")
+}
+
 /// The error type if no SCA can be started.
 const NO_LINK: &str = "no SCA can be started";
 

@@ -14,6 +14,7 @@ use super::{
     listener::{ClientConnection, http2_options},
     opening::Opening,
     overload::Overload,
+    refusals::{Refusals, has_begun},
     request_body::{self, BodyPace, DownstreamBody},
     request_head::{NextHead, RefusedHead, read_head},
     respond::Responder,
@@ -130,21 +131,23 @@ impl Gate {
         self.ledger.underway()
     }
 
-    /// Serves a request whose head was read. Returns whether the connection can be reused.
+    /// Serves a request whose head was read. Returns whether the connection can be reused: never without an answer, or the answer to the next
+    /// request would be taken for that to this one.
     async fn serve(&self, session: &mut Session, exchange: &mut Exchange<'_>) -> bool {
         let answered = pin!(self.answer(session, exchange)).await;
-        match answered {
-            Ok(()) => true,
+        let is_whole = match answered {
+            Ok(is_whole) => is_whole,
             Err(failure) => pin!(self.fail(session, failure, exchange)).await,
-        }
+        };
+        is_whole && has_begun(session)
     }
 
-    /// Judges a request, and refuses or forwards it.
+    /// Judges a request, and refuses or forwards it. Returns whether the caller got a whole answer.
     async fn answer(
         &self,
         session: &mut Session,
         exchange: &mut Exchange<'_>,
-    ) -> Result<(), ForwardFailure> {
+    ) -> Result<bool, ForwardFailure> {
         let mut room = None;
         let judged = pin!(self.judge(session, exchange, &mut room)).await;
         let mut judged =
@@ -152,7 +155,8 @@ impl Gate {
         let room = room.filter(|_| matches!(judged, Ok(Admission::Forward(_))));
         match &mut judged {
             Ok(Admission::Forward(admitted)) => {
-                pin!(self.forwarder.forward(session, exchange, admitted, room)).await
+                pin!(self.forwarder.forward(session, exchange, admitted, room)).await?;
+                Ok(true)
             }
             Ok(Admission::Answer(answer)) => {
                 exchange.set_outcome(Outcome::Answered);
@@ -160,15 +164,13 @@ impl Gate {
                 let answered = self
                     .responder
                     .sca_redirect(session, answer.href(), &context);
-                Ok(answered.await?)
+                answered.await?;
+                Ok(true)
             }
             Err(refusal) if refusal.reason() == Reason::OperationUnknown => {
                 pin!(self.describe(session, exchange)).await
             }
-            Err(refusal) => {
-                self.refuse_as(session, exchange, refusal).await;
-                Ok(())
-            }
+            Err(refusal) => Ok(pin!(self.refuse_as(session, exchange, refusal)).await),
         }
     }
 
@@ -177,26 +179,26 @@ impl Gate {
         &self,
         session: &mut Session,
         exchange: &mut Exchange<'_>,
-    ) -> Result<(), ForwardFailure> {
+    ) -> Result<bool, ForwardFailure> {
         let documents = &exchange.in_use().documents;
         match self.descriptions.find(session.req_header(), documents) {
             Found::Document(document) => {
                 exchange.set_outcome(Outcome::Answered);
                 let context = exchange.answer_context();
                 let answered = self.responder.document(session, &document, &context);
-                return Ok(answered.await?);
+                answered.await?;
+                Ok(true)
             }
             Found::Nothing => {
                 let catalogue = &exchange.in_use().snapshot.catalogue;
                 let unknown = admission::unknown_path(session.req_header().raw_path(), catalogue);
-                self.refuse_as(session, exchange, &unknown).await;
+                Ok(self.refuse_as(session, exchange, &unknown).await)
             }
             Found::TooMany => {
-                self.refuse_as(session, exchange, &descriptions::too_many())
-                    .await;
+                let refusal = descriptions::too_many();
+                Ok(self.refuse_as(session, exchange, &refusal).await)
             }
         }
-        Ok(())
     }
 
     /// Judges the request of a session.
@@ -289,6 +291,9 @@ impl Gate {
                 let refusal = failure::not_json(status);
                 (Outcome::Failed(refusal.reason()), refusal)
             }
+            ForwardFailure::Error(error) if failure::is_unsigned(&error) => {
+                return pin!(self.refusals().end_unsigned(session, exchange)).await;
+            }
             ForwardFailure::Error(error) => {
                 let Some(refusal) = failure::refusal(&error) else {
                     exchange.set_undelivered(cut_of(session, &error));
@@ -299,38 +304,26 @@ impl Gate {
         };
         exchange.set_outcome(outcome);
         // If an answer has begun, a second one would corrupt it, so the connection ends.
-        let begun = session
-            .response_written()
-            .is_some_and(|head| !head.status.is_informational());
-        if begun {
+        if has_begun(session) {
             exchange.set_operator_text(refusal.operator());
-        } else {
-            self.refuse(session, exchange, &refusal).await;
+            return false;
         }
-        !begun
+        pin!(self.refusals().send(session, exchange, &refusal)).await
     }
 
-    /// Refuses a request; the refusal is its outcome.
+    /// Refuses a request; the refusal is its outcome. Returns whether the caller got the whole answer.
     async fn refuse_as(
         &self,
         session: &mut Session,
         exchange: &mut Exchange<'_>,
         refusal: &Refusal,
-    ) {
+    ) -> bool {
         exchange.set_outcome(Outcome::Refused(refusal.reason()));
-        self.refuse(session, exchange, refusal).await;
+        pin!(self.refusals().send(session, exchange, refusal)).await
     }
 
-    async fn refuse(&self, session: &mut Session, exchange: &mut Exchange<'_>, refusal: &Refusal) {
-        self.closing.end_with_answer(session);
-        exchange.set_operator_text(refusal.operator());
-        let id = exchange.make_id();
-        let context = exchange.answer_context();
-        let refused = self.responder.refuse(session, refusal, id, &context).await;
-        if let Err(error) = refused {
-            failure::count_blocked(self.telemetry(), session, &error);
-            exchange.set_undelivered(cut_of(session, &error));
-        }
+    fn refusals(&self) -> Refusals<'_> {
+        Refusals::new(&self.responder, &self.closing, self.telemetry())
     }
 }
 

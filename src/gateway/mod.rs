@@ -92,6 +92,7 @@ mod settle;
 mod descriptions;
 mod error_body;
 mod failure;
+mod refusals;
 mod respond;
 
 // Parts of every answer: its headers, the link of an SCA, the signature.

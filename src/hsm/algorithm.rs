@@ -63,7 +63,18 @@ impl Kind {
 #[derive(Debug)]
 pub(crate) struct Call {
     scheme: SignatureScheme,
+    message: Vec<u8>,
     bytes: Vec<u8>,
+}
+
+/// A signature that verified by the certificate: only [`Call::verified`] makes one, and nothing else is given out.
+#[derive(Debug)]
+pub(crate) struct Verified(Vec<u8>);
+
+impl Verified {
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
 }
 
 /// The mechanism of a scheme.
@@ -164,7 +175,11 @@ impl Call {
             Some(Form::Pkcs1) => [hash.digest_info().as_slice(), &digest].concat(),
             Some(Form::Pss) | None => digest,
         };
-        Self { scheme, bytes }
+        Self {
+            scheme,
+            message: message.to_vec(),
+            bytes,
+        }
     }
 
     pub(crate) fn mechanism(&self) -> Mechanism<'static> {
@@ -179,8 +194,14 @@ impl Call {
         &self.bytes
     }
 
+    /// The signature that the token returned, as TLS has it. `None` if it is not that of the message by the private key of this public one.
+    pub(crate) fn verified(&self, raw: Vec<u8>, key: &PKeyRef<Public>) -> Option<Verified> {
+        let signature = self.signature(raw)?;
+        verifies(self.scheme, key, &self.message, &signature).then_some(Verified(signature))
+    }
+
     /// The signature as TLS has it: of ECDSA in DER. `None` if the token returned no signature.
-    pub(crate) fn signature(&self, raw: Vec<u8>) -> Option<Vec<u8>> {
+    fn signature(&self, raw: Vec<u8>) -> Option<Vec<u8>> {
         if padding(self.scheme).is_some() {
             return Some(raw);
         }
@@ -194,7 +215,7 @@ impl Call {
 }
 
 /// Whether the signature is that of the message by the private key of this public one.
-pub(crate) fn verifies(
+fn verifies(
     scheme: SignatureScheme,
     key: &PKeyRef<Public>,
     message: &[u8],
@@ -237,9 +258,14 @@ mod tests {
             let mut raw = vec![0; 256];
             let length = rsa.private_encrypt(call.bytes(), &mut raw, Padding::PKCS1);
             assert_eq!(length.unwrap(), 256);
-            let signature = call.signature(raw).unwrap();
-            assert!(verifies(*scheme, &public, b"message", &signature));
-            assert!(!verifies(*scheme, &public, b"another", &signature));
+            assert!(call.verified(raw.clone(), &public).is_some());
+            assert!(
+                Call::new(*scheme, b"another")
+                    .verified(raw.clone(), &public)
+                    .is_none()
+            );
+            raw[100] ^= 1;
+            assert!(call.verified(raw, &public).is_none());
         }
     }
 
@@ -251,8 +277,12 @@ mod tests {
         let call = Call::new(P256[0], b"message");
         let signed = EcdsaSig::sign(call.bytes(), &key).unwrap();
         let [r, s] = [signed.r(), signed.s()].map(|part| part.to_vec_padded(32).unwrap());
-        let signature = call.signature([r, s].concat()).unwrap();
-        assert!(verifies(P256[0], &public.unwrap(), b"message", &signature));
+        let (public, mut raw) = (public.unwrap(), [r, s].concat());
+        assert!(call.verified(raw.clone(), &public).is_some());
+        raw[40] ^= 1;
+        for wrong in [raw, vec![0; 64], vec![255; 64]] {
+            assert!(call.verified(wrong, &public).is_none());
+        }
         for length in [0, 31, 63, 65, 96] {
             assert!(call.signature(vec![1; length]).is_none());
         }

@@ -6,9 +6,9 @@
 //! at once. A library that never returns therefore takes its own threads only, and each caller's time up to the timeout.
 
 use crate::{
-    algorithm::{Call, Kind},
-    fault::{Cause, LoadFault, Part, Purpose},
-    module::Module,
+    algorithm::{Call, Kind, Verified},
+    fault::{Cause, Class, LoadFault, Part, Purpose},
+    module::{Module, spawn},
     settings::Pkcs11Settings,
     state::{State, lock},
     token::TokenKey,
@@ -25,7 +25,6 @@ use std::{
         atomic::{AtomicU64, Ordering::Relaxed},
         mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel},
     },
-    thread,
     time::Duration,
 };
 use tokio::{
@@ -44,6 +43,9 @@ const PROBE_AGAIN: Duration = Duration::from_secs(1);
 
 /// The timeouts that a key has to prove that it can be used: a login, and a signature with each mechanism.
 const PROOF: u32 = 5;
+
+/// Why a key cannot be used whose probe has no answer yet.
+const LATE: &str = "the token does not answer within the timeout";
 
 /// One key is opened at a time, so that two places of a configuration use one key.
 static OPENING: Mutex<()> = Mutex::new(());
@@ -67,12 +69,7 @@ pub(crate) struct Key {
 struct Job {
     call: Call,
     since: Stopwatch,
-    reply: SyncSender<Result<Vec<u8>, Cause>>,
-}
-
-/// Lets a wrong PIN be tried once more: the configuration is read again.
-pub fn allow_logins() {
-    Module::allow_logins();
+    reply: SyncSender<Result<Verified, Cause>>,
 }
 
 /// Why keys in use cannot be used, one sentence each.
@@ -119,7 +116,7 @@ impl Key {
             schemes,
             public: public.clone(),
             module: Module::load(&settings.module)?,
-            state: Arc::new(State::new(settings.timeout, bell)),
+            state: Arc::new(State::new(bell)),
             settings: settings.clone(),
         });
         let key = Arc::new(Self::start(token, rung)?);
@@ -138,16 +135,13 @@ impl Key {
         let id = OPENED.fetch_add(1, Relaxed);
         let key = Self { id, token, jobs };
         key.token.module.register(&key.token.state);
-        let (proof, proven) = sync_channel(1);
-        let token = Arc::clone(&key.token);
-        spawn(move || {
-            let _ = proof.send(prove(&token));
-            watch(&token, &rung);
-        })?;
+        let prober = Prober::start(&key.token)?;
         let limit = key.token.settings.timeout.saturating_mul(PROOF);
-        proven.recv_timeout(limit).map_err(|_| {
+        prober.results.recv_timeout(limit).map_err(|_| {
             LoadFault::outage("the token does not answer: a call of the module has not returned")
         })??;
+        let token = Arc::clone(&key.token);
+        spawn(move || watch(&token, &rung, &prober))?;
         for _ in 0..sessions {
             let (token, taken) = (Arc::clone(&key.token), Arc::clone(&taken));
             spawn(move || work(&token, &taken))?;
@@ -168,7 +162,7 @@ impl Key {
     }
 
     /// The signature of a message. Waits until the timeout.
-    pub(crate) fn sign(&self, scheme: SignatureScheme, message: &[u8]) -> Result<Vec<u8>, Cause> {
+    pub(crate) fn sign(&self, scheme: SignatureScheme, message: &[u8]) -> Result<Verified, Cause> {
         let state = &self.token.state;
         if state.fault().is_some() {
             return Err(Cause::Unavailable);
@@ -217,16 +211,32 @@ fn is_p256(public: &PKey<Public>) -> bool {
     key.is_ok_and(|key| key.group().curve_name() == Some(Nid::X9_62_PRIME256V1))
 }
 
-fn spawn(work: impl FnOnce() + Send + 'static) -> Result<(), LoadFault> {
-    let thread = thread::Builder::new().name("hsm".to_owned()).spawn(work);
-    let fault = |error| LoadFault::outage(format!("the system gives no thread: {error}"));
-    thread.map(drop).map_err(fault)
+/// The thread that makes the calls of the probe. Another one waits for it, so that a call which does not return is noticed.
+struct Prober {
+    asks: SyncSender<()>,
+    results: Receiver<Result<(), LoadFault>>,
+}
+
+impl Prober {
+    /// Starts it; the first result is the proof that the key can be used.
+    fn start(token: &Arc<TokenKey>) -> Result<Self, LoadFault> {
+        let ((asks, asked), (answers, results)) = (sync_channel(1), sync_channel(1));
+        let token = Arc::clone(token);
+        spawn(move || {
+            let mut result = prove(&token);
+            while answers.send(result).is_ok() && asked.recv().is_ok() {
+                result = probe(&token);
+            }
+            token.module.close_sessions(&token.state);
+        })?;
+        Ok(Self { asks, results })
+    }
 }
 
 /// Whether the key can be used, with each mechanism.
 fn prove(token: &TokenKey) -> Result<(), LoadFault> {
     let mut proven = token.prove();
-    if proven.as_ref().is_err_and(|fault| fault.is_outage) && token.module.initialize_again() {
+    if proven.as_ref().is_err_and(LoadFault::is_outage) && token.module.initialize_again() {
         proven = token.prove();
     }
     if proven.is_ok() {
@@ -261,7 +271,7 @@ fn work(token: &TokenKey, jobs: &Mutex<Receiver<Job>>) {
                 Part::Module | Part::Token | Part::Pin => Cause::Unavailable,
             };
             tracing::debug!(reason = %fault, "a key in an HSM did not sign");
-            if cause == Cause::Unavailable {
+            if cause == Cause::Unavailable || fault.class == Class::Signature {
                 settle(token, Some(fault.text));
             }
             token.state.wake();
@@ -270,11 +280,12 @@ fn work(token: &TokenKey, jobs: &Mutex<Receiver<Job>>) {
         // Its caller has left, if it is not there.
         let _ = reply.try_send(signed);
     }
-    token.module.call(|_| token.state.close_sessions());
+    token.module.close_sessions(&token.state);
 }
 
-/// Probes the key until it is dropped.
-fn watch(token: &TokenKey, bell: &Receiver<()>) {
+/// Lets the key be probed until it is dropped. Makes no call itself.
+fn watch(token: &TokenKey, bell: &Receiver<()>, prober: &Prober) {
+    let timeout = token.settings.timeout;
     loop {
         let pause = match token.state.fault() {
             None => PROBE,
@@ -282,25 +293,41 @@ fn watch(token: &TokenKey, bell: &Receiver<()>) {
         };
         // After a call that failed, a probe follows at once; while the key cannot be used, no call is made.
         let _ = bell.recv_timeout(pause);
-        if token.state.is_closed() {
-            break;
+        if token.state.is_closed() || prober.asks.send(()).is_err() {
+            return;
         }
-        token.state.probe_begins();
-        let mut proven = token.probe();
-        if let Err(fault) = &proven {
-            settle(token, Some(fault.text.clone()));
-            if fault.is_outage && token.module.initialize_again() {
-                proven = token.probe();
+        let mut proven = prober.results.recv_timeout(timeout);
+        while matches!(proven, Err(RecvTimeoutError::Timeout)) {
+            if token.state.is_closed() {
+                return;
             }
+            settle(token, Some(LATE.to_owned()));
+            proven = prober.results.recv_timeout(PROBE_AGAIN);
         }
-        token.state.probe_ends();
+        let Ok(proven) = proven else {
+            return;
+        };
         settle(token, proven.err().map(|fault| fault.text));
     }
-    token.module.call(|_| token.state.close_sessions());
+}
+
+/// Whether the key can be used. Opens sessions, or the library, again if they are lost.
+fn probe(token: &TokenKey) -> Result<(), LoadFault> {
+    let mut proven = token.probe();
+    if let Err(fault) = &proven {
+        settle(token, Some(fault.text.clone()));
+        if fault.is_outage() && token.module.initialize_again() {
+            proven = token.probe();
+        }
+    }
+    proven
 }
 
 /// Takes over whether the key can be used, and logs a change.
 fn settle(token: &TokenKey, fault: Option<String>) {
+    if token.state.is_closed() {
+        return;
+    }
     let before = token.state.set_fault(fault.clone());
     let Pkcs11Settings {
         token: name, label, ..

@@ -1,7 +1,8 @@
 //! Keys in an HSM, by PKCS#11: the only crate that links `cryptoki`.
 //!
-//! Invariants: a private key never leaves its token; a wrong PIN is tried once until the configuration is read again; the number of calls
-//! that run or wait is bounded for each key, and each caller waits for at most the key's timeout. Deliberately not here: the
+//! Invariants: a private key never leaves its token; a signature is given out only after it has verified by the certificate; a PIN that a token
+//! refused is not tried again in the process; the number of calls that run or wait is bounded for each key, and each caller waits for at most the
+//! key's timeout. Deliberately not here: the
 //! configuration's keys, and where a signature is used.
 
 // What the configuration says, and what can go wrong.
@@ -12,6 +13,8 @@ mod settings;
 mod algorithm;
 
 // The library of the vendor: loaded and initialised once for the process.
+mod leave;
+mod library;
 mod module;
 mod state;
 
@@ -25,6 +28,7 @@ mod signer;
 
 pub use counts::{BOUNDS, PurposeCounts, counts};
 pub use fault::{Cause, LoadFault, Part, Purpose};
-pub use key::{allow_logins, unavailable};
+pub use key::unavailable;
+pub use leave::leave;
 pub use settings::{Pin, Pkcs11Settings};
 pub use signer::open;

@@ -1,6 +1,15 @@
 //! Where a key is, and how it may be used.
 
-use std::{fmt, path::PathBuf, time::Duration};
+use std::{
+    fmt,
+    hash::{BuildHasher, RandomState},
+    path::PathBuf,
+    sync::LazyLock,
+    time::Duration,
+};
+
+/// The key of fingerprints, which ends with the process.
+static FINGERPRINTS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 /// The PIN of a token's user. `Debug` shows stars.
 #[derive(Clone, PartialEq, Eq)]
@@ -14,6 +23,11 @@ impl Pin {
 
     pub(crate) fn text(&self) -> &str {
         &self.0
+    }
+
+    /// Equal for equal PINs within this process. It outlives the PIN, which is why it is none.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        FINGERPRINTS.hash_one(self.0.as_bytes())
     }
 }
 
@@ -47,5 +61,12 @@ mod tests {
     #[test]
     fn a_pin_prints_as_stars() {
         assert_eq!(format!("{:?}", Some(Pin::new("1234"))), "Some(***)");
+    }
+
+    #[test]
+    fn a_fingerprint_is_that_of_the_bytes() {
+        let [one, same, other] = ["1234", "1234", "1234 "].map(|text| Pin::new(text).fingerprint());
+        assert_eq!(one, same);
+        assert_ne!(one, other);
     }
 }

@@ -1,6 +1,7 @@
 //! A key in an HSM, as rustls asks for it.
 
 use crate::{
+    algorithm::Verified,
     counts::count,
     fault::{LoadFault, Part, Purpose},
     key::Key,
@@ -80,6 +81,7 @@ impl Signer for HsmSigner {
             signed.as_ref().err().copied(),
             since.elapsed(),
         );
+        let signed = signed.map(Verified::into_bytes);
         signed.map_err(|cause| Error::General(format!("the HSM did not sign: {}", cause.name())))
     }
 

@@ -1,8 +1,8 @@
 //! The calls of a token, for one key: a session that has found the key, and a signature in it.
 
 use crate::{
-    algorithm::{Call, Kind, mechanism_of, verifies},
-    fault::{LoadFault, Part},
+    algorithm::{Call, Kind, Verified, mechanism_of},
+    fault::{Class, LoadFault, Part},
     module::Module,
     settings::Pkcs11Settings,
     state::{Place, State},
@@ -26,7 +26,7 @@ const PROBE: &[u8] = b"portvakt probes a key";
 pub(crate) struct TokenKey {
     pub(crate) settings: Pkcs11Settings,
     pub(crate) kind: Kind,
-    /// Of the certificate: signatures of the probe verify by it.
+    /// Of the certificate: each signature verifies by it.
     pub(crate) public: PKey<Public>,
     /// What it signs.
     pub(crate) schemes: Vec<SignatureScheme>,
@@ -36,19 +36,19 @@ pub(crate) struct TokenKey {
 
 impl TokenKey {
     /// A signature in an idle session, or in a new one: an HSM may have closed the one that was idle.
-    pub(crate) fn sign(&self, call: &Call) -> Result<Vec<u8>, LoadFault> {
+    pub(crate) fn sign(&self, call: &Call) -> Result<Verified, LoadFault> {
         self.module.call(|context| {
             if let Some(place) = self.state.take() {
-                if let Ok(signature) = self.sign_in(place, call) {
-                    return Ok(signature);
+                match self.sign_in(place, call) {
+                    Err(fault) if fault.class != Class::Signature => self.state.close_sessions(),
+                    signed => return signed,
                 }
-                self.state.close_sessions();
             }
             self.sign_in(self.open(context)?, call)
         })
     }
 
-    /// Signs with the first of the key's algorithms, and verifies the signature.
+    /// Signs with the first of the key's algorithms.
     pub(crate) fn probe(&self) -> Result<(), LoadFault> {
         let first = self.schemes.first().copied();
         first.map_or(Ok(()), |scheme| self.try_scheme(scheme))
@@ -80,14 +80,7 @@ impl TokenKey {
     }
 
     fn try_scheme(&self, scheme: SignatureScheme) -> Result<(), LoadFault> {
-        let signature = self.sign(&Call::new(scheme, PROBE))?;
-        match verifies(scheme, &self.public, PROBE, &signature) {
-            true => Ok(()),
-            false => Err(LoadFault::new(
-                Part::Label,
-                "the key is not that of the certificate: correct the label, or name the certificate of this key",
-            )),
-        }
+        self.sign(&Call::new(scheme, PROBE)).map(drop)
     }
 
     /// A session that is logged in and has found the key. Only within a call of the module.
@@ -105,23 +98,30 @@ impl TokenKey {
                 ));
             }
         };
-        match same {
-            true => Ok(Place { session, key }),
-            false => Err(LoadFault::new(
+        if !same {
+            return Err(LoadFault::new(
                 Part::Label,
                 "the key is not that of the certificate: they are of different kinds",
-            )),
+            ));
         }
+        if asks_always(&session, key) {
+            return Err(LoadFault::new(
+                Part::Label,
+                "the token wants the PIN for each signature of this key (CKA_ALWAYS_AUTHENTICATE): name a key without it",
+            ));
+        }
+        Ok(Place { session, key })
     }
 
-    /// The session is kept if it has signed.
-    fn sign_in(&self, place: Place, call: &Call) -> Result<Vec<u8>, LoadFault> {
+    /// The session is kept if its signature verifies.
+    fn sign_in(&self, place: Place, call: &Call) -> Result<Verified, LoadFault> {
         let signed = place
             .session
             .sign(&call.mechanism(), place.key, call.bytes())?;
+        let verified = call.verified(signed, &self.public);
+        let verified = verified.ok_or_else(LoadFault::of_signature)?;
         self.state.give_back(place);
-        let no_signature = || LoadFault::new(Part::Label, "the token returned no signature");
-        call.signature(signed).ok_or_else(no_signature)
+        Ok(verified)
     }
 }
 
@@ -176,4 +176,10 @@ fn kind(session: &Session, key: ObjectHandle) -> Result<KeyType, LoadFault> {
         [Attribute::KeyType(kind)] => Ok(*kind),
         _ => Err(Error::InvalidValue.into()),
     }
+}
+
+/// Whether each signature needs a login of its own. A token without the attribute has no such keys.
+fn asks_always(session: &Session, key: ObjectHandle) -> bool {
+    let found = session.get_attributes(key, &[AttributeType::AlwaysAuthenticate]);
+    found.is_ok_and(|found| matches!(found.as_slice(), [Attribute::AlwaysAuthenticate(true)]))
 }

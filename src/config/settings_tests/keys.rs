@@ -147,3 +147,27 @@ fn some_keys_are_never_in_an_hsm() {
         assert!(faults[0].contains(expected), "{faults:?}");
     }
 }
+
+/// The size of an RSA key is judged alike in a file and in an HSM, whose token is not asked.
+#[test]
+fn small_rsa_keys_are_refused_in_files_and_in_an_hsm() {
+    let site = Site::new();
+    let small = PKey::from_rsa(openssl::rsa::Rsa::generate(1024).unwrap()).unwrap();
+    let (pem, key) = certificate_of(&small, "small");
+    site.write("certs/small.pem", std::str::from_utf8(&pem).unwrap());
+    site.write("certs/small.key", std::str::from_utf8(&key).unwrap());
+    site.set_mode("certs/small.key", 0o600);
+    let hsm = "{pkcs11: {module: m.so, token: t, label: l, pin: '${HOME}'}}";
+    for key in ["../certs/small.key", hsm] {
+        let text = LEAST
+            .replace("key: ../certs/server.key", &format!("key: {key}"))
+            .replace(
+                "certificate: ../certs/server.pem",
+                "certificate: ../certs/small.pem",
+            );
+        let faults = site.read(&text).unwrap_err();
+        assert_eq!(faults.len(), 1, "{faults:?}");
+        let expected = "an RSA key of 1024 bits; TLS needs at least 2048";
+        assert!(faults[0].contains(expected), "{faults:?}");
+    }
+}

@@ -89,9 +89,9 @@ pub(super) const fn failure(reason: Reason) -> Guide {
             example: "A hundred requests at the same time",
         },
         Reason::StateUnavailable => Guide {
-            rules: "ERR-4, REP-1",
-            when: "The gateway cannot reach the records that it judges by: sessions, consents, calls that were made. Nothing was forwarded.",
-            remedy: "Try again after the seconds in Retry-After, with the same X-Request-ID if you like: it was not used.",
+            rules: "ERR-4, REP-1, SIG-12",
+            when: "The gateway cannot reach the records that it judges by: sessions, consents, calls that were made. Or it cannot sign its answer, and the bank has executed nothing.",
+            remedy: "Try again after the seconds in Retry-After, with a new X-Request-ID.",
             example: "The gateway's disk is full",
         },
         _ => Guide {

@@ -2,6 +2,8 @@
 
 /// What `check` finds.
 mod check;
+/// A module that misbehaves.
+mod faulty;
 /// The PIN: attempts are counted.
 mod pin;
 /// Tokens and servers.

@@ -3,8 +3,8 @@
 use crate::harness::{Gate, Program, eventually, pki::Issued, write_private};
 use std::{
     env::consts::ARCH,
-    fs,
-    os::unix::{net::UnixStream, process::CommandExt},
+    fs::{self, Permissions},
+    os::unix::{fs::PermissionsExt, net::UnixStream, process::CommandExt},
     path::PathBuf,
     process::{Command, Stdio},
 };
@@ -154,6 +154,37 @@ impl Hsm {
         String::from_utf8_lossy(&calls).into_owned()
     }
 
+    /// Compiles a module that passes calls to SoftHSM, and fails as [`Self::set_faults`] says.
+    pub(super) fn faulty(&self) -> String {
+        let [source, module] = ["faulty.c", "faulty.so"].map(|name| self.folder.path().join(name));
+        fs::write(&source, include_str!("faulty.c")).unwrap();
+        let mut compiler = Command::new("cc");
+        let compiler = compiler.args(["-Wall", "-Werror", "-shared", "-fPIC", "-o"]);
+        let output = compiler.arg(&module).arg(&source).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        fs::set_permissions(&module, Permissions::from_mode(0o755)).unwrap();
+        module.display().to_string()
+    }
+
+    /// From now on, the faulty module has these faults: lines with a function and a fault, as in faulty.c.
+    pub(super) fn set_faults(&self, faults: &str) {
+        let path = self.folder.path().join("faults.new");
+        fs::write(&path, faults).unwrap();
+        // A reader never sees half of it.
+        fs::rename(path, self.folder.path().join("faults")).unwrap();
+    }
+
+    /// The logins that the faulty module was asked for.
+    pub(super) fn logins(&self) -> usize {
+        fs::read(self.folder.path().join("logins")).map_or(0, |logins| logins.len())
+    }
+
+    /// A path in its folder.
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
     /// The environment of a process that uses the token.
     pub(super) fn for_process<'a>(&self, program: &'a mut Command) -> &'a mut Command {
         let socket = format!("unix:path={}", self.socket().display());
@@ -162,6 +193,7 @@ impl Hsm {
             .env("P11_KIT_SERVER_ADDRESS", socket)
             .env("PKCS11SPY", SOFTHSM)
             .env("PKCS11SPY_OUTPUT", self.folder.path().join("calls"))
+            .env("FAULTY_FOLDER", self.folder.path())
             .env("HSM_PIN", PIN)
             .env("WRONG_PIN", WRONG)
     }
