@@ -3,7 +3,7 @@
 //! The file is for people, for the next import, which compares, and for the gateway. Invariants: both programs read it by this schema, which
 //! is closed, so that a bundle with a meaning that this version does not know is refused; time and memory are bounded.
 
-use super::{
+use super::fault::{
     DescribedBundle, DescribedList, DocumentFault, FORMAT, MAX_ANCHORS, MAX_EVENTS, MAX_NESTING,
     MAX_NODES, judge_document,
 };

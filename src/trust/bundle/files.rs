@@ -4,8 +4,8 @@
 //! Deliberately not here: the way to the bundle (`place`), and what its certificates serve for.
 
 use super::{
-    DOCUMENT, MAX_ANCHOR_BYTES,
     document::Files,
+    fault::{DOCUMENT, MAX_ANCHOR_BYTES},
     place::{Owners, judge_mode},
 };
 use crate::digests::sha256 as digest;

@@ -6,7 +6,8 @@
 //! a configuration needs.
 
 use super::{
-    BundleDocument, CURRENT, DOCUMENT, MAX_DOCUMENT_BYTES, Use,
+    document::{BundleDocument, ServiceEntry, Use},
+    fault::{CURRENT, DOCUMENT, MAX_DOCUMENT_BYTES},
     files::{FoundCertificate, certificates, judge_folder, read_file, reason},
     place::{self, Owners},
 };
@@ -49,7 +50,7 @@ pub fn load(path: &Path, own: OwnUsers) -> Result<LoadedBundle, Vec<String>> {
         {
             let entry = entries.get(&sha256).into_iter();
             let services = entry.flat_map(|entry| &entry.services);
-            let services = services.map(super::ServiceEntry::listed);
+            let services = services.map(ServiceEntry::listed);
             // What is no CA's certificate is left out: nothing can be issued below it, and as an anchor it would admit its own holder (CRT-2).
             match listed.add(certificate, of.granted(), services) {
                 Ok(true) => {}

@@ -8,6 +8,7 @@
 
 use super::*;
 use crate::qualification::{Assert, Criteria, Qualification};
+use portvakt_base::clock::Timestamp;
 use proptest::prelude::*;
 
 /// A document as `portvakt-lists` writes it, with a list that is closed and an anchor for both uses.

@@ -164,7 +164,7 @@ fn what_is_no_bundle() {
     assert_eq!(
         site.faults(),
         [
-            "lists/one/bundle.yaml: it has the format 7, and this gateway reads 1; import with the portvakt-lists of this version; only portvakt-lists import writes it: import again, or lead the link to an older bundle"
+            "lists/one/bundle.yaml: it has the format 7, and this version reads 2; import anew with the portvakt-lists of this version; only portvakt-lists import writes it: import again, or lead the link to an older bundle"
         ]
     );
     let document = site.path().join("lists/one/bundle.yaml");

@@ -50,7 +50,7 @@ fn with_bundle_of(folder: &Path, anchors: &[ListedCa<'_>]) -> String {
     for (number, ListedCa { ca, of, services }) in anchors.iter().enumerate() {
         let sha256 = hex::encode(&Sha256::digest(ca.der()));
         document.push_str(&format!(
-            "- {{sha256: {sha256}, subject: x, not_after: x, file: ca-{number}.pem, for: [{of}], services: [{services}]}}\n"
+            "- {{sha256: {sha256}, subject: x, not_after: 2030-01-01T00:00:00Z, file: ca-{number}.pem, for: [{of}], services: [{services}]}}\n"
         ));
         write(&format!("{of}/ca-{number}.pem"), &ca.pem());
     }
