@@ -71,7 +71,7 @@ fn stored_rows(gate: &Gate) -> Vec<String> {
     let sql = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
     let mut rows = Vec::new();
     // The mark of a TPP that was seen (CTL-3) is of no PSU.
-    for table in ["psu", "context", "token WHERE expires < 4294967295"] {
+    for table in ["psu", "context", "token WHERE until < 4294967295"] {
         let mut query = sql.prepare(&format!("SELECT * FROM {table}")).unwrap();
         let columns = query.column_count();
         let found = query.query_map([], |row| {

@@ -356,7 +356,8 @@ fn a_service_that_its_list_withdraws_is_trusted_no_more() {
     let lost =
         "\nTPPs that would lose trust, of 1 seen within 30 days:\n  PSDNO-FSA-123456: certificate ";
     assert!(text.contains(lost), "{text}");
-    let named = ": NO (A QTSP): CA of TPPs, withdrawn since ";
+    assert!(text.contains("for seals: CA of TPPs\n"), "{text}");
+    let named = " CA of TPPs (A QTSP), withdrawn since ";
     assert!(text.contains(named), "{text}");
     let withdrawn = "services that are granted no more, or under another name, since ";
     assert!(text.contains(withdrawn), "{text}");
