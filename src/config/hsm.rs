@@ -88,7 +88,7 @@ impl WrittenKey<'_> {
         let Pkcs11Settings {
             module, token, pin, ..
         } = &self.settings;
-        if !self.section.inspection().is_pin_of(module, token, pin) {
+        if !self.section.inspection.is_pin_of(module, token, pin) {
             let text = "another key of this token has another PIN, and a token has one login for the process: give both the same";
             self.section.fault(key_of_pin(&self.section), text);
             return None;

@@ -14,7 +14,7 @@ use super::value::Value;
 /// key without a second fault, so that call sites need no branches.
 #[must_use = "end with finish(), or unknown keys go unnoticed"]
 pub struct Section<'a> {
-    inspection: &'a Inspection,
+    pub(super) inspection: &'a Inspection,
     place: FilePosition,
     entries: Option<&'a [Entry]>,
     asked: Vec<&'static str>,
@@ -149,11 +149,6 @@ impl<'a> Section<'a> {
     /// Warns, in production, that `key` is weaker than the default.
     pub(super) fn weakens(&self, key: &str, text: impl Into<String>) {
         self.inspection.warn_of_weaker(self.place_of(key), text);
-    }
-
-    /// Where its faults go.
-    pub(super) const fn inspection(&self) -> &'a Inspection {
-        self.inspection
     }
 
     /// The position of `key`, or of the section if the key is missing; for faults that are found later.
