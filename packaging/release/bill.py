@@ -57,8 +57,8 @@ C_LIBRARIES = {
 }
 # Crates that link a library of the system, by the beginning of its name.
 SYSTEM_LIBRARIES = {"openssl-sys": "libssl.so"}
-# Crates that build no C code themselves, although they say that they link.
-NO_C_CODE = {"aws-lc-rs"}
+# Crates that build no C code themselves, although they say that they link, or that build it for a feature that no crate here asks for.
+NO_C_CODE = {"aws-lc-rs", "signal-hook"}
 
 LICENCE_FILE = re.compile(r"(?i)(un)?licen[cs]e|copying|notice|copyright")
 
