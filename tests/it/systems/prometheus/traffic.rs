@@ -20,6 +20,8 @@ pub(super) fn introduce(stage: &Stage) {
     for tpp in &stage.tpps {
         stage.gate.seal(&Call::accounts().by(tpp));
     }
+    // A consumer of events.
+    assert_eq!(stage.gate.control("/events").status, 200);
 }
 
 /// Calls until it is told to stop. No answer is judged: faults are on and off meanwhile.
