@@ -43,6 +43,7 @@ const NAMED: usize = 100;
 pub(super) struct Loss {
     tpp: TppId,
     roles: Roles,
+    left: Roles,
     event: RegistrationEvent,
     why: String,
 }
@@ -66,12 +67,34 @@ pub(super) fn losses(
         };
         (!roles.is_empty()).then(|| Loss {
             roles,
+            left: has.roles(),
             event,
             why: why(&has),
             tpp,
         })
     });
     lost.collect()
+}
+
+/// The TPPs that have other roles after a reload, and lost none: what they had before may be lost again.
+pub(super) fn gains(
+    before: Option<&Registers>,
+    after: Option<&Registers>,
+    tpps: impl IntoIterator<Item = TppId>,
+) -> Vec<NewEvent> {
+    let (Some(before), Some(after)) = (before, after) else {
+        return Vec::new();
+    };
+    let gained = tpps.into_iter().filter_map(|tpp| {
+        let (had, has) = (before.find(&tpp).roles(), after.find(&tpp).roles());
+        let is_gain = had.without(has).is_empty() && !has.without(had).is_empty();
+        is_gain.then(|| NewEvent::RolesChanged {
+            tpp,
+            lost: None,
+            left: has.to_string(),
+        })
+    });
+    gained.collect()
 }
 
 fn why(has: &Registration<'_>) -> String {
@@ -91,10 +114,10 @@ fn why(has: &Registration<'_>) -> String {
 pub(super) fn tell(losses: &[Loss], telemetry: &Telemetry, observations: &Observations) {
     for loss in losses {
         telemetry.registration(loss.event);
-        let (tpp, roles) = (loss.tpp.clone(), loss.roles.to_string());
-        observations.push(match loss.event {
-            RegistrationEvent::RoleLost => NewEvent::RoleLost { tpp, roles },
-            _ => NewEvent::RegistrationLost { tpp, roles },
+        observations.push(NewEvent::RolesChanged {
+            tpp: loss.tpp.clone(),
+            lost: Some(loss.roles.to_string()),
+            left: loss.left.to_string(),
         });
     }
     let audit = telemetry.audit();
@@ -199,6 +222,12 @@ mod tests {
                 "PSDNO-FSA-3 PSP_PI authorisation_lost: no register has it any more",
             ]
         );
+        let gained = gains(Some(&before), Some(&after), tpps.clone());
+        let [NewEvent::RolesChanged { tpp, lost, left }] = gained.as_slice() else {
+            panic!("{gained:?}")
+        };
+        assert_eq!(tpp.as_str(), "PSDNO-FSA-4");
+        assert_eq!((lost, left.as_str()), (&None, "PSP_PI,PSP_AI"));
         assert_eq!(losses(None, Some(&after), tpps.clone()), []);
         assert_eq!(losses(Some(&before), None, tpps), []);
     }

@@ -120,13 +120,16 @@ impl Reloader {
             now,
         );
         in_use.needs_restart.clone_from(&needs_restart);
-        let losses = registrations::losses(
-            before.snapshot.registers.as_deref(),
-            in_use.snapshot.registers.as_deref(),
-            before.snapshot.seen.tpps(now),
-        );
+        let registers = [&before.snapshot, &in_use.snapshot].map(|one| one.registers.clone());
+        let [had, has] = registers.each_ref().map(Option::as_deref);
+        let tpps = before.snapshot.seen.tpps(now);
+        let losses = registrations::losses(had, has, tpps.iter().cloned());
+        let gains = registrations::gains(had, has, tpps);
         self.current.store(Arc::new(in_use));
         registrations::tell(&losses, &self.telemetry, &self.observations);
+        gains
+            .into_iter()
+            .for_each(|gain| self.observations.push(gain));
         Ok(needs_restart)
     }
 }

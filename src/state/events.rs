@@ -82,19 +82,14 @@ pub enum NewEvent {
         /// The TPP.
         tpp: TppId,
     },
-    /// A TPP lost roles, and has another one.
-    RoleLost {
+    /// A TPP has other roles by the registers. It is an event if it lost one.
+    RolesChanged {
         /// The TPP.
         tpp: TppId,
-        /// The names of the lost roles.
-        roles: String,
-    },
-    /// A TPP lost its last roles.
-    RegistrationLost {
-        /// The TPP.
-        tpp: TppId,
-        /// The names of the lost roles.
-        roles: String,
+        /// The names of the lost roles; `None` if it lost none.
+        lost: Option<String>,
+        /// The names of the roles that it has now.
+        left: String,
     },
     /// A certificate ends soon.
     CertificateEnds {
@@ -109,11 +104,11 @@ pub enum NewEvent {
 
 impl NewEvent {
     /// The kind of its event.
-    pub const fn kind(&self) -> EventKind {
+    pub fn kind(&self) -> EventKind {
         match self {
             Self::TppSeen { .. } => EventKind::TppSeen,
-            Self::RoleLost { .. } => EventKind::RoleLost,
-            Self::RegistrationLost { .. } => EventKind::RegistrationLost,
+            Self::RolesChanged { left, .. } if left.is_empty() => EventKind::RegistrationLost,
+            Self::RolesChanged { .. } => EventKind::RoleLost,
             Self::CertificateEnds { .. } => EventKind::CertificateEnds,
         }
     }

@@ -11,7 +11,7 @@ use portvakt_base::clock::Timestamp;
 /// SCA-7, SCA-18, QUO-9: the time for which an SCA permits account access, and after which a consent has ended, in seconds.
 pub const SCA_LASTS: u64 = 180 * 86_400;
 
-/// The time within which the same loss of roles is one event: gateways read the registers at different times.
+/// The time within which the same roles of a TPP are observed once: gateways read the registers at different times.
 const SAME_LOSS: u64 = 86_400;
 
 /// The most PSUs whose ended consents are noted in one pass.
@@ -157,36 +157,59 @@ fn of_block(before: Option<&Block>, after: Option<&Block>, at: Timestamp) -> Opt
     })
 }
 
-/// An observation of a gateway. A spent token marks that it was added.
+/// An observation of a gateway. A spent token marks what was observed last: the same is no event again.
 pub(crate) struct Observed {
     mark: TokenHash,
-    marked_until: Timestamp,
-    event: Event,
+    marked: TokenRow,
+    at: Timestamp,
+    event: Option<Event>,
 }
 
 impl Observed {
     pub(crate) fn new(keys: &Keys, observed: NewEvent, now: Timestamp) -> Self {
         let kind = observed.kind();
-        let in_seconds = |seconds| Timestamp::from_unix(now.unix().saturating_add(seconds));
-        let (tpp, detail, until, marked_until) = match observed {
+        let of = |tpp: &TppId| event(kind, tpp.as_str(), now);
+        let nothing = Hash::from_bytes([0; 16]);
+        let (mark, said, expires, event) = match observed {
             // Seen first once in a state.
             NewEvent::TppSeen { tpp } => {
-                (tpp, None, None, Timestamp::from_unix(u64::from(u32::MAX)))
+                let always = Timestamp::from_unix(u64::from(u32::MAX));
+                (
+                    keys.observed(kind, &tpp, ""),
+                    nothing,
+                    always,
+                    Some(of(&tpp)),
+                )
             }
-            NewEvent::RoleLost { tpp, roles } | NewEvent::RegistrationLost { tpp, roles } => {
-                (tpp, Some(roles), None, in_seconds(SAME_LOSS))
+            // Gateways that read the registers at different times observe the same roles.
+            NewEvent::RolesChanged { tpp, lost, left } => {
+                let said = keys.observed(EventKind::RoleLost, &tpp, &left);
+                let event = lost.map(|roles| Event {
+                    detail: Some(roles),
+                    ..of(&tpp)
+                });
+                (
+                    keys.observed(EventKind::RegistrationLost, &tpp, ""),
+                    Hash::from_bytes(*said.as_bytes()),
+                    Timestamp::from_unix(now.unix().saturating_add(SAME_LOSS)),
+                    event,
+                )
             }
-            NewEvent::CertificateEnds { tpp, serial, end } => (tpp, Some(serial), Some(end), end),
+            NewEvent::CertificateEnds { tpp, serial, end } => {
+                let mark = keys.observed(kind, &tpp, &serial);
+                let event = Event {
+                    until: Some(end),
+                    detail: Some(serial),
+                    ..of(&tpp)
+                };
+                (mark, nothing, end, Some(event))
+            }
         };
-        let subject = detail.as_deref().unwrap_or_default();
         Self {
-            mark: keys.observed(kind, &tpp, subject),
-            marked_until,
-            event: Event {
-                until,
-                detail,
-                ..event(kind, tpp.as_str(), now)
-            },
+            mark,
+            marked: TokenRow { said, expires },
+            at: now,
+            event,
         }
     }
 }
@@ -200,16 +223,13 @@ impl Change for Observed {
 
     fn decide(&self, rows: &mut Rows) -> bool {
         let marked = rows.tokens.get(self.mark);
-        if marked.is_some_and(|marked| marked.expires >= self.event.at) {
+        if marked.is_some_and(|marked| marked.expires >= self.at && marked.said == self.marked.said)
+        {
             return false;
         }
-        let mark = TokenRow {
-            said: Hash::from_bytes([0; 16]),
-            expires: self.marked_until,
-        };
-        rows.tokens.put(self.mark, mark);
-        rows.observed.push(self.event.clone());
-        true
+        rows.tokens.put(self.mark, self.marked.clone());
+        rows.observed.extend(self.event.clone());
+        self.event.is_some()
     }
 }
 

@@ -141,10 +141,12 @@ async fn an_observation_of_two_gateways_is_one_event<D: Data>() {
     let two = [data.open(), data.open()];
     let (tpp, end) = (TPP.clone(), at(BEGIN + 20 * DAY));
     let seen = NewEvent::TppSeen { tpp: tpp.clone() };
-    let lost = NewEvent::RoleLost {
-        tpp: tpp.clone(),
-        roles: "PSP_AI".to_owned(),
+    let changed = |lost: Option<&str>, left: &str| NewEvent::RolesChanged {
+        tpp: TPP.clone(),
+        lost: lost.map(str::to_owned),
+        left: left.to_owned(),
     };
+    let lost = changed(Some("PSP_AI"), "PSP_PI");
     let serial = "0A".to_owned();
     let ends = NewEvent::CertificateEnds { tpp, serial, end };
     for observed in [&seen, &lost, &ends] {
@@ -159,7 +161,21 @@ async fn an_observation_of_two_gateways_is_one_event<D: Data>() {
         let noted = two[0].note_event(observed.clone(), at(BEGIN + 2 * DAY));
         assert_eq!(noted.await.unwrap(), is_new, "{observed:?}");
     }
-    let all = ["tpp-seen", "role-lost", "certificate-ends", "role-lost"];
+    // So is one after the role came back, also at once.
+    let back = changed(None, "PSP_PI,PSP_AI");
+    let none = changed(Some("PSP_PI,PSP_AI"), "");
+    for (observed, is_new) in [(&back, false), (&lost, true), (&lost, false), (&none, true)] {
+        let noted = two[1].note_event(observed.clone(), at(BEGIN + 2 * DAY));
+        assert_eq!(noted.await.unwrap(), is_new, "{observed:?}");
+    }
+    let all = [
+        "tpp-seen",
+        "role-lost",
+        "certificate-ends",
+        "role-lost",
+        "role-lost",
+        "registration-lost",
+    ];
     assert_eq!(kinds(&two[1]).await, all);
 }
 
