@@ -94,4 +94,7 @@ fn the_readme_leads_to_a_signed_200() {
         text.starts_with("200") || text.contains("\n200"),
         "{text}{errors}"
     );
+    // Killed, it would leave its gateway behind.
+    program.signal("-TERM");
+    eventually_within(LIMIT, "the demo has ended", || program.0.try_wait().unwrap());
 }
