@@ -207,7 +207,7 @@ fn write_bundle(
     let last = folder
         .current()
         .map_err(|refusal| vec![refusal.to_string(), "nothing was imported".to_owned()])?;
-    let newest = folder.newest().map_err(one)?;
+    let newest = folder.newest(now).map_err(one)?;
     let known = known(last.iter().chain(&newest));
     let bundle = describe_import(imported, &known, now);
     let refuse = |mut texts: Faults| {

@@ -96,5 +96,7 @@ fn the_readme_leads_to_a_signed_200() {
     );
     // Killed, it would leave its gateway behind.
     program.signal("-TERM");
-    eventually_within(LIMIT, "the demo has ended", || program.0.try_wait().unwrap());
+    eventually_within(LIMIT, "the demo has ended", || {
+        program.0.try_wait().unwrap()
+    });
 }

@@ -5,7 +5,7 @@
 
 use super::document::file_name;
 use crate::{anchors::Anchors, fault::Refusal, own_way::judge_way_of_bundles};
-use portvakt_base::{private_file, terminal::tame};
+use portvakt_base::{clock::Timestamp, private_file, terminal::tame};
 use portvakt_trust::bundle::{BundleDocument, CURRENT, DOCUMENT, MAX_DOCUMENT_BYTES, Use};
 use rustix::fs::{FlockOperation, flock, syncfs};
 use std::{
@@ -33,9 +33,15 @@ impl BundleFolder {
     /// Opens the folder for an import; creates it where it is missing.
     ///
     /// # Errors
-    /// It cannot be made, others may write in it or in a folder on the way to it, or another import holds it.
+    /// It cannot be made, it is a bundle itself, others may write in it or in a folder on the way to it, or another import holds it.
     pub fn open(path: &Path) -> Result<Self, Refusal> {
         let refuse = |error| refuse(path, error);
+        if path.join(DOCUMENT).exists() {
+            return Err(Refusal::new(format_args!(
+                "{}: it is a bundle, and an import there would know no list before it; name the folder of all bundles",
+                path.display()
+            )));
+        }
         make_missing(path).map_err(refuse)?;
         judge_way_of_bundles(path, "write anchors")?;
         let lock = OpenOptions::new()
@@ -74,13 +80,25 @@ impl BundleFolder {
         }
     }
 
-    /// The newest bundle that can be read, in use or not. It knows the issue of each list that any bundle before it had.
+    /// The bundles that can be read, in use or not, from the newest on to the first that is not named ahead of the clock. That one knows the
+    /// issue of each list that any bundle before it had.
     ///
     /// # Errors
     /// The folder cannot be read.
-    pub fn newest(&self) -> Result<Option<BundleDocument>, Refusal> {
-        let mut all = dated(&self.path)?.into_iter().rev();
-        Ok(all.find_map(|folder| read(&folder).ok()))
+    pub fn newest(&self, now: Timestamp) -> Result<Vec<BundleDocument>, Refusal> {
+        let latest = format!("{}-{MOST_IN_A_SECOND}", dated_name(now));
+        let mut newest = Vec::new();
+        for folder in dated(&self.path)?.into_iter().rev() {
+            let Ok(document) = read(&folder) else {
+                continue;
+            };
+            newest.push(document);
+            let name = folder.file_name().unwrap_or_default().to_string_lossy();
+            if *name <= *latest {
+                break;
+            }
+        }
+        Ok(newest)
     }
 
     /// Why nothing is imported where the link to the bundle in use leads to nothing, and what to do.
@@ -154,7 +172,7 @@ impl BundleFolder {
     /// The name of a new bundle: the time at which it was made, with a number from `-02` on where others were made in the same second. Names
     /// sort by time.
     fn free_name(&self, bundle: &BundleDocument) -> Result<String, Refusal> {
-        let time = bundle.made.to_string().replace(':', "");
+        let time = dated_name(bundle.made);
         let numbered = (2..=MOST_IN_A_SECOND).map(|number| format!("{time}-{number:02}"));
         let mut names = std::iter::once(time.clone()).chain(numbered);
         let free = names.find(|name| fs::symlink_metadata(self.path.join(name)).is_err());
@@ -180,6 +198,11 @@ impl BundleFolder {
         }
         Ok(())
     }
+}
+
+/// The name of a bundle that was made at this time.
+fn dated_name(made: Timestamp) -> String {
+    made.to_string().replace(':', "")
 }
 
 /// The dated bundles of a folder, the oldest first.

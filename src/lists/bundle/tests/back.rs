@@ -9,7 +9,10 @@ use std::{fs, os::unix::fs::symlink, path::Path};
 /// Imports Spain's list of a number as the program does.
 fn import(out: &Path, lists: &Lists, sequence: u64, seconds: u64) -> Result<(), Vec<Regression>> {
     let folder = BundleFolder::open(out).unwrap();
-    let (last, newest) = (folder.current().unwrap(), folder.newest().unwrap());
+    let (last, newest) = (
+        folder.current().unwrap(),
+        folder.newest(later(seconds)).unwrap(),
+    );
     let known = known(last.iter().chain(&newest));
     let imported = lists.import(1, sequence);
     let bundle = describe_import(&imported, &known, later(seconds));
@@ -34,6 +37,37 @@ fn is_older(faults: &[Regression]) -> bool {
             ..
         }]
     )
+}
+
+/// A clock that was ahead made a bundle, and its folder stays the last one by name.
+//= CRT-13 refused
+#[test]
+fn a_bundle_that_is_named_ahead_of_the_clock_hides_no_other() {
+    let lists = Lists::new(1);
+    let out = tempfile::TempDir::new().unwrap();
+    import(out.path(), &lists, 7, 0).unwrap();
+    let current = out.path().join(CURRENT);
+    let first = out.path().join(fs::read_link(&current).unwrap());
+    let ahead = out.path().join("2999-01-01T000000Z");
+    fs::rename(&first, &ahead).unwrap();
+    fs::remove_file(&current).unwrap();
+    import(out.path(), &lists, 8, 2).unwrap();
+    fs::remove_file(&current).unwrap();
+    symlink(&ahead, &current).unwrap();
+    let faults = import(out.path(), &lists, 7, 4).unwrap_err();
+    assert!(is_older(&faults), "{faults:?}");
+}
+
+/// An import into a bundle would know no list before it.
+//= CRT-13 refused
+#[test]
+fn a_bundle_is_no_folder_of_bundles() {
+    let lists = Lists::new(1);
+    let out = tempfile::TempDir::new().unwrap();
+    import(out.path(), &lists, 8, 0).unwrap();
+    let refusal = BundleFolder::open(&out.path().join(CURRENT)).unwrap_err();
+    let text = "current: it is a bundle, and an import there would know no list before it; name the folder of all bundles";
+    assert!(refusal.to_string().ends_with(text), "{refusal}");
 }
 
 /// `--leave-out ES --allow-shrink`, and then an older list of Spain.
