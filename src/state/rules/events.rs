@@ -7,6 +7,7 @@ use crate::{
     rows::{BoundPsu, RowKey, Rows, TokenRow},
 };
 use portvakt_base::clock::Timestamp;
+use portvakt_interface::TppId;
 
 /// SCA-7, SCA-18, QUO-9: the time for which an SCA permits account access, and after which a consent has ended, in seconds.
 pub const SCA_LASTS: u64 = 180 * 86_400;
@@ -227,7 +228,7 @@ impl Change for Observed {
         {
             return false;
         }
-        rows.tokens.put(self.mark, self.marked.clone());
+        rows.tokens.put(self.mark, self.marked);
         rows.observed.extend(self.event.clone());
         self.event.is_some()
     }
@@ -267,7 +268,7 @@ impl Change for Expiry {
 mod tests {
     use super::*;
     use crate::{BlockScope, Context, ContextOrigin, CustomerPseudonym, moves::WrittenAs};
-    use portvakt_interface::{ForbiddenTpp, TppId};
+    use portvakt_interface::ForbiddenTpp;
     use std::sync::Arc;
 
     const NOW: Timestamp = Timestamp::from_unix(1_800_000_000);
