@@ -1,7 +1,8 @@
 #!/bin/sh
 # Counts the instructions of one request, warm or refused, and compares them with benches/instructions.txt: more than 3 % above fails.
 #
-# Usage: .ci/instructions.sh [--bless]
+# Usage: .ci/instructions.sh [--bless | --program]
+# --program builds the program that is counted, and prints its path; with that path in INSTRUCTIONS nothing is built.
 # With --bless the new figures are written to that file. The commit must then say what the additional instructions are for.
 # .ci/postgres.sh .ci/instructions.sh counts with the state in PostgreSQL, beside the figures of SQLite.
 # The exit code is 75 (skipped) if valgrind is missing (with CI=true that fails), or if the figures belong to another compiler or machine.
@@ -36,6 +37,16 @@ skip() {
     exit $skipped
 }
 
+# Builds the program, and prints its path.
+build() {
+    cargo build --features sandbox --bench instructions --message-format=json-render-diagnostics |
+        sed -n 's/.*"executable":"\([^"]*\/instructions-[^"]*\)".*/\1/p'
+}
+
+if [ "${1:-}" = --program ]; then
+    build
+    exit
+fi
 if ! command -v valgrind >/dev/null; then
     [ "${CI:-}" != true ] || { echo "valgrind is not installed, and CI=true: .ci/needs.sh tests" >&2 && exit 1; }
     skip "valgrind is not installed"
@@ -48,8 +59,8 @@ if [ "${1:-}" != --bless ]; then
     [ "$taken" = "$compiler" ] || skip "the figures were taken with $taken, this is $compiler: .ci/instructions.sh --bless takes new ones"
 fi
 
-program=$(cargo build --features sandbox --bench instructions --message-format=json-render-diagnostics |
-    sed -n 's/.*"executable":"\([^"]*\/instructions-[^"]*\)".*/\1/p')
+# A build while tests run puts other programs in the place of those that they start, so .ci/run builds before.
+program=${INSTRUCTIONS:-$(build)}
 [ -n "$program" ] || exit 1
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

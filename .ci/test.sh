@@ -36,6 +36,12 @@ it=$(printf '%s\n' "${programs[@]}" | grep '/it-' || true)
 lists=$(printf '%s\n' "${programs[@]}" | grep '/portvakt_lists-' || true)
 [ -n "$lists" ] || { echo "the tests of portvakt-lists are not among the built tests" >&2 && exit 1; }
 
+# What tells the programs that tests start from those of another build.
+started() {
+    stat -c '%n %i' "$target/debug/portvakt" "$target/debug/portvakt-sandbox"
+}
+built=$(started)
+
 # attempt PROGRAM ARGUMENT...: runs tests; the output stands in $folder/out as well. libtest prints times only where unstable options are
 # allowed, which this variable does; it reaches the program of the tests and what that starts, no compiler.
 attempt() {
@@ -120,6 +126,10 @@ if [ -s "$folder/times" ]; then
     echo
     echo "the slowest tests, in seconds:"
     sort -u "$folder/times" | sort -rn | sed -n '1,30p'
+fi
+if [ "$(started)" != "$built" ]; then
+    echo "failed: another build replaced portvakt or portvakt-sandbox while tests started them" | tee -a "$folder/failed"
+    failed=1
 fi
 mkdir -p "$target"
 tee "$target/flaky-$suite.txt" <"$folder/flaky"
