@@ -5,7 +5,7 @@
 use portvakt::tools::tpp::TppFault;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The reason why a demo ends early or fails.
@@ -97,7 +97,25 @@ pub(super) enum DemoFault {
     /// A request could not be signed.
     #[error(transparent)]
     Tpp(#[from] TppFault),
-    /// A file, a child or the terminal failed.
+    /// A program cannot be started, or a file cannot be read or made.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// Which one.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: io::Error,
+    },
+    /// A child or the terminal failed.
     #[error(transparent)]
     Io(#[from] io::Error),
+}
+
+impl DemoFault {
+    /// The fault of a file or a program.
+    pub(super) fn of(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        |source| Self::File {
+            path: path.to_owned(),
+            source,
+        }
+    }
 }

@@ -46,7 +46,7 @@ impl Stage {
 
     /// The core's log so far, one value per request.
     fn seen(&self) -> Result<Vec<Value>, DemoFault> {
-        let text = std::fs::read_to_string(&self.journal)?;
+        let text = std::fs::read_to_string(&self.journal).map_err(DemoFault::of(&self.journal))?;
         let entry = |line| serde_json::from_str(line).unwrap_or(Value::Null);
         Ok(text.lines().map(entry).collect())
     }

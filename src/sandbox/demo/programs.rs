@@ -75,7 +75,7 @@ impl Programs {
         command
             .args(["serve", "--config"])
             .arg(&setup.config)
-            .stdout(File::create(setup.access_log())?);
+            .stdout(created(&setup.access_log())?);
         let program = Program::start("the gateway", command, setup.gateway_log())?;
         self.running.push(program);
         while !is_ready(setup).await {
@@ -156,9 +156,10 @@ impl Program {
     fn start(name: &'static str, mut command: Command, log: PathBuf) -> Result<Self, DemoFault> {
         let child = command
             .stdin(Stdio::null())
-            .stderr(File::create(&log)?)
+            .stderr(created(&log)?)
             .process_group(0)
-            .spawn()?;
+            .spawn();
+        let child = child.map_err(DemoFault::of(Path::new(command.get_program())))?;
         Ok(Self { name, child, log })
     }
 
@@ -185,6 +186,10 @@ impl Drop for Program {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+fn created(path: &Path) -> Result<File, DemoFault> {
+    File::create(path).map_err(DemoFault::of(path))
 }
 
 fn tail(log: &Path) -> io::Result<String> {
@@ -223,6 +228,16 @@ mod tests {
         });
         assert!(panicked.join().is_err());
         assert!(!is_there(id));
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let gone = folder.path().join("portvakt (deleted)");
+        let log = folder.path().join("log");
+        let said = Program::start("the gateway", Command::new(&gone), log).unwrap_err();
+        let expected = format!("{}: No such file or directory (os error 2)", gone.display());
+        assert_eq!(said.to_string(), expected);
     }
 
     #[test]

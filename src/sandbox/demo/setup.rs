@@ -59,7 +59,10 @@ impl DemoSetup {
         let name = format!("portvakt-demo-{}", Uuid::new_v4().simple());
         let logs = std::env::temp_dir().join(name);
         // The folder is new: an existing one is refused, not used.
-        DirBuilder::new().mode(0o700).create(&logs)?;
+        DirBuilder::new()
+            .mode(0o700)
+            .create(&logs)
+            .map_err(DemoFault::of(&logs))?;
         Ok(Self {
             port: listener.port(),
             control,
