@@ -9,12 +9,14 @@ mod bursts;
 /// From the sources of the dashboards to the JSON that Grafana imports.
 mod generate;
 
+use crate::harness;
 use portvakt::expiring::Expiring;
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::PathBuf,
+    process::Command,
 };
 
 /// The dashboards, in the order of docs/dashboards.md.
@@ -221,6 +223,18 @@ fn the_dashboards_are_made_from_their_sources() {
 }
 
 /// Deleting or renaming a metric, or adding one that nobody sees, fails here.
+/// What `make test-systems` compares panels with; here only that there is one for each.
+#[test]
+fn every_panel_has_its_truth() {
+    let mut python = Command::new("python3");
+    let asked = python.arg(folder().join("truth.py")).arg("--panels");
+    let Ok(output) = asked.output() else {
+        return harness::missing("python3 is not installed");
+    };
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+}
+
 #[test]
 fn every_metric_that_is_read_exists_and_every_metric_is_read() {
     let documented = documented();
