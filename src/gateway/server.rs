@@ -20,6 +20,7 @@ use crate::{
     clock::Clock,
     config::{Fixed, Listener, Settings, Shutdown},
     control::{self, ControlContext, ControlSignals, Observations, Readiness, Reload},
+    hsm,
     in_use::{Current, InUse},
     interface::operations::Environment,
     sca::{Links, ScaSettings},
@@ -49,9 +50,10 @@ use tokio::sync::watch;
 /// that.
 const RUNTIMES_WITHIN: Duration = Duration::from_secs(2);
 
-/// The longest waits after the drain: for the runtimes, for the certificates that were seen, for the last observations of TPPs, for the last records of
-/// the audit and lines of the access log, for both again when they are closed, and for the last lines of events. Only a disk or a reader that takes nothing more makes them as long.
-const AFTER_DRAIN: [Duration; 8] = [
+/// The longest waits after the drain: for the runtimes, for the certificates that were seen, for the last observations of TPPs, for the last
+/// records of the audit and lines of the access log, for both again when they are closed, for the last lines of events, and for calls of an
+/// HSM. Only a disk, a reader or an HSM that takes nothing more makes them as long.
+const AFTER_DRAIN: [Duration; 9] = [
     RUNTIMES_WITHIN,
     seen::LAST_WITHIN,
     LAST_WITHIN,
@@ -60,6 +62,7 @@ const AFTER_DRAIN: [Duration; 8] = [
     audit::LAST_WITHIN,
     LAST_WITHIN,
     LAST_WITHIN,
+    hsm::END_WITHIN,
 ];
 
 /// The signals and sockets that belong to the process.

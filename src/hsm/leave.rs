@@ -8,12 +8,12 @@ use portvakt_base::terminal;
 use std::{process::ExitCode, time::Duration};
 
 /// The longest time that calls under way may take, before the process ends without them.
-const WITHIN: Duration = Duration::from_secs(2);
+pub const END_WITHIN: Duration = Duration::from_secs(2);
 
 /// Ends the process with this status if a module was loaded, otherwise returns the status. All that is to be written must be written, except
 /// standard output.
 pub fn leave(status: ExitCode) -> ExitCode {
-    if module::end(WITHIN) {
+    if module::end(END_WITHIN) {
         terminal::flush();
         signal_hook::low_level::exit(number_of(status));
     }

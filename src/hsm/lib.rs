@@ -29,6 +29,6 @@ mod signer;
 pub use counts::{BOUNDS, PurposeCounts, counts};
 pub use fault::{Cause, LoadFault, Part, Purpose};
 pub use key::unavailable;
-pub use leave::leave;
+pub use leave::{END_WITHIN, leave};
 pub use settings::{Pin, Pkcs11Settings};
 pub use signer::open;
