@@ -1,7 +1,7 @@
 //! A key in an HSM: `pkcs11`, in place of the path of a key's file.
 //!
-//! Invariants: the token has signed with the key, and the signature verifies by the certificate; the keys of a token have one PIN. Deliberately not here: the assertion's key,
-//! which is a file, since each request needs a signature of it.
+//! Invariants: the token has signed with the key, and the signature verifies by the certificate; the keys of a token have one PIN.
+//! Deliberately not here: the assertion's key, which is a file, since each request needs a signature of it.
 
 use super::secret::Secret;
 use super::section::Section;
@@ -117,6 +117,10 @@ fn key_of_pin(section: &Section<'_>) -> &'static str {
     }
 }
 
+fn is_no_part_of_a_pin(character: char) -> bool {
+    character.is_control() || character == '\u{feff}'
+}
+
 fn pin(section: &mut Section<'_>, base: &Path) -> Option<Pin> {
     let (held, file) = (section.optional("pin"), section.optional("pin_file"));
     let secret = match (held, file) {
@@ -139,9 +143,12 @@ fn pin(section: &mut Section<'_>, base: &Path) -> Option<Pin> {
             return None;
         }
     };
-    let text = secret.text().filter(|text| !text.is_empty());
+    // A token counts each try, so what nobody meant as a PIN is not tried.
+    let is_meant = |text: &&str| !text.is_empty() && !text.contains(is_no_part_of_a_pin);
+    let text = secret.text().filter(is_meant);
     if text.is_none() {
-        section.fault(key_of_pin(section), "the PIN is empty, or not UTF-8");
+        let text = "the PIN is empty, not UTF-8, or has a control character or a byte order mark: write the PIN and at most one newline";
+        section.fault(key_of_pin(section), text);
     }
     text.map(Pin::new)
 }

@@ -128,6 +128,31 @@ fn a_key_in_an_hsm_is_written_whole() {
     }
 }
 
+/// A try of a PIN that nobody meant would cost one of the few that a token allows.
+#[test]
+fn what_nobody_means_as_a_pin_is_not_tried() {
+    let site = Site::new();
+    let key = "{pkcs11: {module: m.so, token: t, label: l, pin_file: pin}}";
+    let text = LEAST.replace("key: ../certs/server.key", &format!("key: {key}"));
+    let refused =
+        "listener.key.pkcs11.pin_file: the PIN is empty, not UTF-8, or has a control character";
+    for (pin, expected) in [
+        ("", refused),
+        ("\n", refused),
+        ("1234\n\n", refused),
+        ("1234\0", refused),
+        ("\u{feff}1234\n", refused),
+        ("12\t34", refused),
+        ("12 34\r\n", "m.so cannot be loaded"),
+    ] {
+        site.write("config/pin", pin);
+        site.set_mode("config/pin", 0o600);
+        let faults = site.read(&text).unwrap_err();
+        let found = faults.iter().any(|fault| fault.contains(expected));
+        assert!(found, "{pin:?}: {faults:?}");
+    }
+}
+
 #[test]
 fn some_keys_are_never_in_an_hsm() {
     let site = Site::new();
