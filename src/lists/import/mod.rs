@@ -11,6 +11,8 @@ mod file;
 
 // From the pinned signers to the list of lists.
 mod pivots;
+// What is unusual about a signer.
+mod signer;
 // What is asked for.
 mod request;
 
@@ -89,6 +91,9 @@ pub fn import(request: &Request, progress: &mut dyn FnMut(String)) -> Result<Imp
     check_next_update(&list.scheme, request.at).map_err(refuse)?;
     let source = Source::new(&file, &verified.signed, &list.scheme);
     progress(source.describe());
+    signer::remarks(&source, request.at)
+        .into_iter()
+        .for_each(&mut *progress);
     for pin in unnamed(&request.pins, &list) {
         progress(format!(
             "a pinned signer whom the list of lists does not name any more: {}",
@@ -188,16 +193,20 @@ impl Import<'_> {
             self.left_out.insert(claim.territory().to_owned());
             return Ok(());
         }
-        self.verify(&file, &claim)
-            .map_err(refuse)
-            .map(|source| progress(source.describe()))
+        let source = self.verify(&file, &claim).map_err(refuse)?;
+        progress(source.describe());
+        let remarks = signer::remarks(&source, self.request.at);
+        remarks.into_iter().for_each(progress);
+        Ok(())
     }
 
     /// Verifies a national list and takes its anchors.
     fn verify(&mut self, file: &ListFile, claim: &Claim) -> Result<Source, Refusal> {
         let country = claim.territory();
         let pointers = self.pointers.get(country).ok_or_else(|| {
-            Refusal::new(format_args!("the list of lists names no list of {country}"))
+            Refusal::new(format_args!(
+                "the list of lists names no list of {country}, or no more: remove this file; the anchors that the last bundle has of this list go then, which takes --allow-shrink"
+            ))
         })?;
         if let Some(other) = self.lists.get(country) {
             return Err(Refusal::new(format_args!(
