@@ -222,8 +222,7 @@ fn services_that_are_left_out_are_a_warning() {
         warnings.map(|one| one.to_string()).collect::<Vec<_>>()
     };
     assert!(warnings().is_empty(), "{:?}", warnings());
-    let left_out =
-        "left_out: [{territory: 'NO', provider: p, service: s, reason: withdrawn, and no key}]\n";
+    let left_out = "left_out: [{territory: 'NO', provider: p, service: s, reason: withdrawn}]\n";
     site.write(
         path,
         text.replace("anchors:\n", &format!("{left_out}anchors:\n")),

@@ -91,9 +91,7 @@ pub fn import(request: &Request, progress: &mut dyn FnMut(String)) -> Result<Imp
     check_next_update(&list.scheme, request.at).map_err(refuse)?;
     let source = Source::new(&file, &verified.signed, &list.scheme);
     progress(source.describe());
-    signer::remarks(&source, request.at)
-        .into_iter()
-        .for_each(&mut *progress);
+    source.remarks(request.at).for_each(&mut *progress);
     for pin in unnamed(&request.pins, &list) {
         progress(format!(
             "a pinned signer whom the list of lists does not name any more: {}",
@@ -195,8 +193,7 @@ impl Import<'_> {
         }
         let source = self.verify(&file, &claim).map_err(refuse)?;
         progress(source.describe());
-        let remarks = signer::remarks(&source, self.request.at);
-        remarks.into_iter().for_each(progress);
+        source.remarks(self.request.at).for_each(progress);
         Ok(())
     }
 
@@ -276,6 +273,12 @@ impl Source {
             scheme: scheme.clone(),
             signer: signed.signer().clone(),
         }
+    }
+
+    /// The lines about its signer, as of a time.
+    fn remarks(&self, at: Timestamp) -> impl Iterator<Item = String> {
+        let lines = signer::remarks(&self.signer, &self.file, &self.scheme, at);
+        lines.into_iter()
     }
 
     /// One line for people.

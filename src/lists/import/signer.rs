@@ -4,8 +4,10 @@
 //! this very certificate, and withdraws it by its next issue. Of nine national lists of 2019 and 2026 five have a signer without the
 //! extended key usage, and one has an organisation that is written otherwise than its operator.
 
-use super::Source;
-use crate::list::ListType;
+use crate::{
+    certificate::Certificate,
+    list::{ListType, Scheme},
+};
 use portvakt_base::clock::Timestamp;
 use x509_parser::{
     certificate::X509Certificate, oid_registry::asn1_rs::oid, x509::AttributeTypeAndValue,
@@ -14,11 +16,15 @@ use x509_parser::{
 /// The countries that lists write otherwise than certificates do: (list, certificate).
 const OTHER_COUNTRIES: [(&str, &str); 2] = [("EL", "GR"), ("UK", "GB")];
 
-/// The lines about the signer of a list that is judged as of a time.
-pub(super) fn remarks(source: &Source, at: Timestamp) -> Vec<String> {
-    let Source { file, scheme, .. } = source;
+/// The lines about the signer of a list, which has the name of a file and is judged as of a time.
+pub(super) fn remarks(
+    signer: &Certificate,
+    file: &str,
+    scheme: &Scheme,
+    at: Timestamp,
+) -> Vec<String> {
     let mut lines = Vec::new();
-    let (begin, end) = (source.signer.not_before(), source.signer.not_after());
+    let (begin, end) = (signer.not_before(), signer.not_after());
     let issued = scheme.issued;
     let time = match () {
         () if issued < begin => Some(format!(
@@ -33,9 +39,9 @@ pub(super) fn remarks(source: &Source, at: Timestamp) -> Vec<String> {
     lines.extend(time.map(|time| {
         format!("{file}: the certificate of the list's signer {time}: the list is taken, since the certificate is named for it; ask the operator of the list for an issue with another signer")
     }));
-    let parsed = source.signer.parse().ok();
+    let parsed = signer.parse().ok();
     let national = parsed.filter(|_| scheme.list_type == ListType::National);
-    let unusual = national.map_or_else(Vec::new, |signer| unusual(&signer, source));
+    let unusual = national.map_or_else(Vec::new, |signer| unusual(&signer, scheme));
     if !unusual.is_empty() {
         lines.push(format!(
             "{file}: the certificate of the list's signer {} (ETSI TS 119 612, clause 5.7.1): the list is taken, since the list of lists names the certificate",
@@ -46,8 +52,7 @@ pub(super) fn remarks(source: &Source, at: Timestamp) -> Vec<String> {
 }
 
 /// In what a certificate is not as the standard wants it of a national list's signer.
-fn unusual(signer: &X509Certificate<'_>, source: &Source) -> Vec<String> {
-    let scheme = &source.scheme;
+fn unusual(signer: &X509Certificate<'_>, scheme: &Scheme) -> Vec<String> {
     let territory = scheme.territory.as_str();
     let other = OTHER_COUNTRIES.iter().find(|(list, _)| *list == territory);
     let is_country = |it: &str| it == territory || other.is_some_and(|(_, other)| it == *other);

@@ -237,13 +237,13 @@ fn a_value_of_another_form_has_its_line() {
         ),
         ("territory: EU", "territory: EUROPA", 6, territory),
         ("- territory: UK", "- territory: uk", 31, territory),
-        ("- ES\n", "- ESP\n", 42, territory),
-        ("- sha256: aa", "- sha256: AA", 44, sha256),
+        ("- ES\n", "- ESP\n", 41, territory),
+        ("- sha256: aa", "- sha256: AA", 43, sha256),
         ("  signer_sha256: 00", "  signer_sha256: 0", 14, sha256),
         (
             "  - territory: 'NO'\n    provider: a p",
             "  - territory: N\n    provider: a p",
-            52,
+            51,
             territory,
         ),
     ] {
