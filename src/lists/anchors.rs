@@ -6,8 +6,8 @@
 //! certificate below an anchor is qualified; its own statements say that, and the qualifications, which are kept with the anchor.
 
 use crate::{
-    certificate::{Certificate, key_of_damaged},
-    list::{CA_QC, GRANTED, Qualification, Service, State, TrustedList},
+    certificate::Certificate,
+    list::{CA_QC, GRANTED, Identity, Qualification, Service, State, TrustedList},
 };
 use portvakt_base::clock::Timestamp;
 use portvakt_trust::KeyHash;
@@ -164,8 +164,8 @@ impl Anchors {
     }
 
     fn name(&mut self, territory: &str, service: &Service, state: &State) {
-        for key in keys(service) {
-            let named = self.named.entry((territory.to_owned(), key));
+        for key in &service.identity.keys {
+            let named = self.named.entry((territory.to_owned(), *key));
             named.or_insert_with(|| Named {
                 provider: service.provider.clone(),
                 service: state.name.clone(),
@@ -187,7 +187,9 @@ impl Anchors {
             self.name(territory, service, state);
             return;
         }
-        for certificate in &service.certificates {
+        // What is no anchor vouches for nothing: a key that only `ds:KeyValue` has, or that no anchor may have.
+        self.name(territory, service, state);
+        for certificate in &service.identity.certificates {
             // The gateway refuses a bundle with an anchor whose key it cannot compare.
             let Ok(key) = certificate.key() else {
                 continue;
@@ -212,35 +214,23 @@ impl Anchors {
     }
 }
 
-/// The keys of a service, also those in certificates that cannot be read otherwise.
-fn keys(service: &Service) -> impl Iterator<Item = KeyHash> {
-    let readable = service.certificates.iter();
-    let readable = readable.filter_map(|certificate| key_of_damaged(certificate.der()));
-    readable.chain(service.damaged_keys.iter().copied())
-}
-
 /// How many certificates of a service cannot be read, or have a key that cannot be.
-fn unreadable(service: &Service) -> usize {
-    let all = service.certificates.iter();
+fn unreadable(identity: &Identity) -> usize {
+    let all = identity.certificates.iter();
     let keyless = all.filter(|certificate| certificate.key().is_err());
-    service.unreadable.saturating_add(keyless.count())
+    identity.unreadable.saturating_add(keyless.count())
 }
 
-/// Why a CA that is not granted is not named, or not by each of its certificates.
+/// Why a CA that is not granted is not named, or not by each of its certificates and keys.
 fn not_named(service: &Service, state: &State) -> Option<String> {
-    let all = service
-        .certificates
-        .len()
-        .saturating_add(service.unreadable);
-    let damaged = all.saturating_sub(keys(service).count());
     let status = &state.status;
-    match (service.certificates.len(), damaged) {
-        (0, 0) if service.damaged_keys.is_empty() => Some(format!(
-            "{status}, and without a certificate, so that its CA is not named: a chain through it to a granted CA passes"
+    match (service.identity.keys.is_empty(), service.identity.keyless) {
+        (true, 0) => Some(format!(
+            "{status}, and without a certificate or a key, so that its CA is not named: a chain through it to a granted CA passes"
         )),
-        (_, 0) => None,
+        (false, 0) => None,
         (_, count) => Some(format!(
-            "{status}, and {count} of its certificates cannot be read, so that a CA with that key is not named: a chain through it to a granted CA passes"
+            "{status}, and {count} of its certificates and keys cannot be read or compared, so that a CA with that key is not named: a chain through it to a granted CA passes"
         )),
     }
 }
@@ -252,7 +242,8 @@ fn reason_to_leave_out(service: &Service, state: &State) -> Option<String> {
             "a critical extension that is unknown here: {names}"
         ));
     }
-    match (service.certificates.len(), unreadable(service)) {
+    let identity = &service.identity;
+    match (identity.certificates.len(), unreadable(identity)) {
         (0, 0) => Some("it has no certificate".to_owned()),
         (_, 0) => None,
         (_, unreadable) => Some(format!("{unreadable} of its certificates cannot be read")),

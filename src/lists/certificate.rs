@@ -5,14 +5,16 @@
 
 use crate::fault::Refusal;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use openssl::{error::ErrorStack, pkey::PKey, x509::X509};
+use openssl::{error::ErrorStack, x509::X509};
 use portvakt_base::clock::Timestamp;
 use portvakt_trust::KeyHash;
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 use x509_parser::{
     asn1_rs::{FromDer as _, Header, Tag},
+    certificate::Validity,
     prelude::X509Certificate,
+    time::ASN1Time,
 };
 
 /// The longest certificate, in bytes of DER. Those of the lists have at most 3 KiB.
@@ -95,13 +97,19 @@ impl Certificate {
         KeyHash::of(&*X509::from_der(&self.0)?)
     }
 
-    /// The last second of its validity.
+    /// The first second of its validity; 1970 for an earlier one.
+    pub fn not_before(&self) -> Timestamp {
+        self.time(|validity| validity.not_before)
+    }
+
+    /// The last second of its validity; 1970 for an earlier one.
     pub fn not_after(&self) -> Timestamp {
-        let seconds = self
-            .parse()
-            .map(|it| it.validity().not_after.timestamp())
-            .ok()
-            .and_then(|seconds| u64::try_from(seconds).ok());
+        self.time(|validity| validity.not_after)
+    }
+
+    fn time(&self, of: impl Fn(&Validity) -> ASN1Time) -> Timestamp {
+        let parsed = self.parse().ok();
+        let seconds = parsed.and_then(|it| u64::try_from(of(it.validity()).timestamp()).ok());
         Timestamp::from_unix(seconds.unwrap_or_default())
     }
 
@@ -136,9 +144,9 @@ impl fmt::Debug for Certificate {
     }
 }
 
-/// The hash of the public key in DER that is not read as a certificate, where its other parts let the key be found: of another parser, or by
-/// its place in the sequence (RFC 5280, 4.1).
-pub(crate) fn key_of_damaged(der: &[u8]) -> Option<KeyHash> {
+/// The hash of the public key in DER of a certificate, also where bytes follow it, its other parts cannot be read, or its key has a form that no
+/// chain may have: by OpenSSL, or by its place in the sequence (RFC 5280, 4.1).
+pub(crate) fn listed_key(der: &[u8]) -> Option<KeyHash> {
     let read = X509::from_der(der).and_then(|certificate| KeyHash::of(&certificate));
     read.ok().or_else(|| {
         let (_, certificate, _) = part(der)?;
@@ -152,8 +160,7 @@ pub(crate) fn key_of_damaged(der: &[u8]) -> Option<KeyHash> {
             (_, _, rest) = part(rest)?;
         }
         let length = start.len().checked_sub(rest.len())?;
-        let key = PKey::public_key_from_der(start.get(..length)?).ok()?;
-        KeyHash::of_key(&key).ok()
+        KeyHash::of_listed_key(start.get(..length)?)
     })
 }
 

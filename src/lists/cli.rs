@@ -6,7 +6,8 @@
 use crate::{
     addresses::addresses,
     bundle::{
-        BundleFolder, CURRENT, GatewayConfig, Regression, Use, check, describe_import, diff, known,
+        BundleFolder, CURRENT, DOCUMENT, GatewayConfig, Regression, Use, check, describe_import,
+        diff, known,
     },
     fault::Refusal,
     import::{Imported, ListFile, Request, certificates, import, lists_in, pins},
@@ -164,10 +165,9 @@ fn run_import(options: ImportOptions, now: Timestamp) -> Result<(), Faults> {
             "--at {at} lies ahead: lists are judged as of now, or of an earlier time; nothing was imported"
         )]);
     }
+    let out = options.out;
     let texts = |faults: Vec<crate::import::Fault>| -> Faults {
-        let mut texts: Faults = faults.iter().map(ToString::to_string).collect();
-        texts.push("nothing was imported: the last bundle stays in use".to_owned());
-        texts
+        refused(faults.iter().map(ToString::to_string).collect(), &out)
     };
     let request = Request {
         pins: pins(&options.pins).map_err(|fault| texts(vec![fault]))?,
@@ -186,13 +186,19 @@ fn run_import(options: ImportOptions, now: Timestamp) -> Result<(), Faults> {
             "{country}: no file of its list, which is at {address}"
         ));
     }
-    write_bundle(
-        &imported,
-        &options.out,
-        options.allow_shrink,
-        options.hold,
-        now,
-    )
+    write_bundle(&imported, &out, options.allow_shrink, options.hold, now)
+        .map_err(|faults| refused(faults, &out))
+}
+
+/// The faults of an import, and which bundle is in use then.
+fn refused(mut faults: Faults, out: &Path) -> Faults {
+    let is_in_use = out.join(CURRENT).join(DOCUMENT).is_file();
+    let last = match is_in_use {
+        true => "the last bundle stays in use",
+        false => "no bundle is in use",
+    };
+    faults.push(format!("nothing was imported: {last}"));
+    faults
 }
 
 /// Writes the bundle, if it may follow the last one, puts it in use unless it is held, and prints what changed.
@@ -204,19 +210,11 @@ fn write_bundle(
     now: Timestamp,
 ) -> Result<(), Faults> {
     let folder = BundleFolder::open(out).map_err(one)?;
-    let last = folder
-        .current()
-        .map_err(|refusal| vec![refusal.to_string(), "nothing was imported".to_owned()])?;
+    let last = folder.current().map_err(one)?;
     let newest = folder.newest(now).map_err(one)?;
     let known = known(last.iter().chain(&newest));
     let bundle = describe_import(imported, &known, now);
-    let refuse = |mut texts: Faults| {
-        texts.push("nothing was imported: the last bundle stays in use".to_owned());
-        Err(texts)
-    };
-    if let Err(fault) = bundle.judge() {
-        return refuse(vec![fault.to_string()]);
-    }
+    bundle.judge().map_err(|fault| vec![fault.to_string()])?;
     let mut output = Terminal::output();
     let mut print = |line: String| {
         let _ = output.line(line);
@@ -232,11 +230,11 @@ fn write_bundle(
     }
     let faults = check(last.as_ref(), &known, &bundle, allow_shrink);
     if !faults.is_empty() {
-        return refuse(faults.iter().map(Regression::to_string).collect());
+        return Err(faults.iter().map(Regression::to_string).collect());
     }
     if bundle.anchors.is_empty() {
         let text = "no anchor: are the national lists in the folder of lists?";
-        return refuse(vec![text.to_owned()]);
+        return Err(vec![text.to_owned()]);
     }
     let written = match is_held {
         true => folder.hold(&bundle, &imported.anchors),
@@ -316,3 +314,6 @@ fn moment(text: &str) -> Result<Timestamp, String> {
     let seconds = u64::try_from(at.as_second()).map_err(|_| "a time before 1970")?;
     Ok(Timestamp::from_unix(seconds))
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,7 +12,10 @@ use openssl::{
     pkey::{PKey, Private},
     rsa::{Padding, Rsa},
     sign::{RsaPssSaltlen, Signer as Signing},
-    x509::{X509, X509NameBuilder},
+    x509::{
+        X509, X509NameBuilder,
+        extension::{BasicConstraints, ExtendedKeyUsage},
+    },
 };
 
 /// A signer of lists: a key and its certificate.
@@ -35,8 +38,25 @@ impl Signer {
     }
 
     fn of(name: &str, key: PKey<Private>) -> Self {
+        let profile = Profile {
+            subject: &[("CN", name)],
+            ..Profile::default()
+        };
+        Self::issue(key, &profile)
+    }
+
+    /// A signer with a new key and a certificate of this profile.
+    pub(crate) fn of_profile(profile: &Profile<'_>) -> Self {
+        let group = EcGroup::from_curve_name(Nid::X9_62_PRIME256V1).unwrap();
+        let key = EcKey::generate(&group).unwrap();
+        Self::issue(PKey::from_ec_key(key).unwrap(), profile)
+    }
+
+    fn issue(key: PKey<Private>, profile: &Profile<'_>) -> Self {
         let mut subject = X509NameBuilder::new().unwrap();
-        subject.append_entry_by_text("CN", name).unwrap();
+        for (name, value) in profile.subject {
+            subject.append_entry_by_text(name, value).unwrap();
+        }
         let subject = subject.build();
         let mut builder = X509::builder().unwrap();
         builder.set_version(2).unwrap();
@@ -45,8 +65,16 @@ impl Signer {
         builder.set_subject_name(&subject).unwrap();
         builder.set_issuer_name(&subject).unwrap();
         builder.set_pubkey(&key).unwrap();
-        let begin = Asn1Time::from_str_x509("20200101000000Z").unwrap();
-        let end = Asn1Time::from_str_x509("20400101000000Z").unwrap();
+        let begin = Asn1Time::from_str_x509(profile.begin).unwrap();
+        let end = Asn1Time::from_str_x509(profile.end).unwrap();
+        if profile.is_ca {
+            let constraints = BasicConstraints::new().critical().ca().build().unwrap();
+            builder.append_extension(constraints).unwrap();
+        }
+        if !profile.usage.is_empty() {
+            let usage = ExtendedKeyUsage::new().other(profile.usage).build();
+            builder.append_extension(usage.unwrap()).unwrap();
+        }
         builder.set_not_before(&begin).unwrap();
         builder.set_not_after(&end).unwrap();
         builder.sign(&key, MessageDigest::sha256()).unwrap();
@@ -54,6 +82,31 @@ impl Signer {
         Self {
             certificate: Certificate::from_der(der).unwrap(),
             key,
+        }
+    }
+}
+
+/// What stands in the certificate of a signer.
+#[derive(Clone, Copy)]
+pub(crate) struct Profile<'p> {
+    /// The subject: the short name of each attribute, and its value.
+    pub(crate) subject: &'p [(&'p str, &'p str)],
+    /// The first and the last second of its validity, as X.509 writes them.
+    pub(crate) begin: &'p str,
+    pub(crate) end: &'p str,
+    pub(crate) is_ca: bool,
+    /// The object identifier of an extended key usage; empty for none.
+    pub(crate) usage: &'p str,
+}
+
+impl Default for Profile<'_> {
+    fn default() -> Self {
+        Self {
+            subject: &[],
+            begin: "20200101000000Z",
+            end: "20400101000000Z",
+            is_ca: false,
+            usage: "",
         }
     }
 }

@@ -20,6 +20,8 @@ const SOON_SECONDS: u64 = 90 * 86_400;
 pub struct Shown {
     /// The folder of the bundle.
     pub folder: PathBuf,
+    /// The path by which it was named, and the link to it if it is in use: by these a gateway finds it.
+    pub ways: Vec<PathBuf>,
     /// The bundle.
     pub bundle: BundleDocument,
     /// The bundle in use, if this is another one; otherwise the bundle before.
@@ -62,6 +64,7 @@ impl Shown {
             })?,
         };
         let bundle = read(&folder)?;
+        let mut ways = vec![folder.clone()];
         // A link leads to the dated folder, whose neighbours are the other bundles.
         let folder = folder
             .canonicalize()
@@ -69,6 +72,8 @@ impl Shown {
         let neighbours = folder.parent().map(dated).transpose()?.unwrap_or_default();
         let current = folder.parent().map(|parent| parent.join(CURRENT));
         let current = current.and_then(|current| current.canonicalize().ok());
+        let link = way_by_link(path, &folder);
+        ways.extend(link.filter(|link| !ways.contains(link)));
         let in_use = current.filter(|current| *current != folder && neighbours.contains(current));
         let mut others = neighbours.iter().rev();
         let before = in_use.clone();
@@ -78,6 +83,7 @@ impl Shown {
             bundle,
             before,
             in_use: in_use.as_deref().map(name_of),
+            ways,
             folder,
         })
     }
@@ -126,6 +132,7 @@ impl Shown {
         if !bundle.missing.is_empty() {
             lines.push(format!("no file of: {}", bundle.missing.join(", ")));
         }
+        lines.extend(self.ended_signers(now));
         lines.extend(self.ends(now));
         lines.extend(self.left_out());
         lines.extend(self.changes());
@@ -163,14 +170,35 @@ impl Shown {
 
     /// The reason why a gateway would not take the bundle into use, by the judgement of the gateway.
     fn refused(&self) -> Option<String> {
-        match BundleTrust::read(&self.folder, GatewayConfig::default()) {
+        let judged = self.ways.iter();
+        let judged = judged.map(|way| BundleTrust::read(way, GatewayConfig::default()));
+        let judged: Result<Vec<_>, _> = judged.collect();
+        match judged {
             Err(refusal) => Some(refusal.to_string()),
-            Ok(trust) if !trust.has_anchors() => Some(
+            Ok(all) if !all.iter().all(BundleTrust::has_anchors) => Some(
                 "the gateway refuses this bundle where trust.anchors names no anchors: it has none"
                     .to_owned(),
             ),
             Ok(_) => None,
         }
+    }
+
+    /// The lists whose signer's certificate has ended.
+    fn ended_signers(&self, now: Timestamp) -> Vec<String> {
+        let lists = std::iter::once(&self.bundle.list_of_lists).chain(&self.bundle.lists);
+        let ended = lists.filter_map(|list| {
+            let end = list.signer_not_after.filter(|end| *end < now)?;
+            Some(format!("  {} ended {end}: {}", list.territory, list.signer))
+        });
+        let ended: Vec<_> = ended.collect();
+        if ended.is_empty() {
+            return ended;
+        }
+        let title = "signers of lists whose certificate has ended; the lists serve on:";
+        [String::new(), title.to_owned()]
+            .into_iter()
+            .chain(ended)
+            .collect()
     }
 
     fn ends(&self, now: Timestamp) -> Vec<String> {
@@ -241,6 +269,14 @@ impl Shown {
         lines.extend(gone.iter().map(|service| format!("  {service}")));
         lines
     }
+}
+
+/// The link to the bundle in use, beside the path by which a bundle was named or in it, if it leads to this folder.
+fn way_by_link(path: &Path, folder: &Path) -> Option<PathBuf> {
+    let beside = path.parent().map(|parent| parent.join(CURRENT));
+    let links = [Some(path.join(CURRENT)), beside];
+    let leads = |link: &PathBuf| link.canonicalize().is_ok_and(|end| end == folder);
+    links.into_iter().flatten().find(leads)
 }
 
 /// The name of a folder.

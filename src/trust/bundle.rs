@@ -3,9 +3,10 @@
 //! Invariant: `portvakt-lists` and the gateway read a bundle by the same code, so that both refuse the same ones, in the same words.
 //! Deliberately not here: the lists, and how a bundle is written.
 
-// bundle.yaml: what may be wrong with it, and its schema.
+// bundle.yaml: what may be wrong with it, the forms of its values, and its schema.
 mod document;
 mod fault;
+mod forms;
 // Its files, and who may write them.
 mod files;
 // The way to it, and who may write there.

@@ -45,6 +45,8 @@ pub mod path;
 mod search;
 // The hash of an issuer's key, by which lists and chains are compared.
 mod key_hash;
+// The same hash of keys that lists write in other forms.
+mod listed_key;
 // What trusted lists say of issuers (CRT-3, CRT-13).
 mod grant;
 // The anchors of trusted lists, with what the lists say of them.

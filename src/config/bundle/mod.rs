@@ -17,7 +17,7 @@ use crate::{
     expiring::{Expiring, Level},
     trust::{
         ListedAnchors, Validity,
-        bundle::{LoadedBundle, Use, load},
+        bundle::{DOCUMENT, LoadedBundle, Use, load},
     },
 };
 use services::services;
@@ -80,6 +80,14 @@ pub(super) fn read(value: &Value<'_>, base: &Path) -> Option<TrustBundle> {
         value.warn(format!(
             "{leaves} of {all} certificates in {} are no CA's, and are left out: nothing is issued below them, and none may vouch for itself; there is nothing to do",
             path.join(of.folder()).display()
+        ));
+    }
+    if !document.left_out.is_empty() {
+        value.warn(format!(
+            "{} names services of the lists under left_out ({} of them): a CA of theirs has no anchor, or no key by which it is recognised, so that what it issued may pass below a granted CA above it; portvakt-lists show {} names them",
+            path.join(DOCUMENT).display(),
+            document.left_out.len(),
+            path.display()
         ));
     }
     let bundle = TrustBundle {

@@ -11,6 +11,7 @@ use super::*;
 use crate::{clock::Timestamp, hex};
 use sha2::{Digest, Sha256};
 use std::os::unix::fs::symlink;
+use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 const MADE: &str = "2026-07-16T08:00:00Z";
 const NEXT: &str = "2026-11-30T12:00:00Z";
@@ -22,8 +23,17 @@ fn only() -> String {
 
 fn list(territory: &str, next: &str) -> String {
     format!(
-        "{{territory: '{territory}', operator: o, version: 6, sequence: 1, issued: '{MADE}', next_update: {next}, sha256: a, signer: s, signer_sha256: a}}"
+        "{{territory: '{territory}', operator: o, version: 6, sequence: 1, issued: '{MADE}', next_update: {next}, sha256: '{0}', signer: s, signer_sha256: '{0}'}}",
+        "0".repeat(64)
     )
+}
+
+/// The subject and the end of a certificate, as an import describes them.
+fn described(der: &[u8]) -> (String, Timestamp) {
+    let (_, parsed) = X509Certificate::from_der(der).unwrap();
+    let end = parsed.validity().not_after.timestamp();
+    let end = Timestamp::from_unix(end.try_into().unwrap());
+    (parsed.subject().to_string(), end)
 }
 
 impl Site {
@@ -56,12 +66,13 @@ impl Site {
                     false => authority(own),
                 };
                 let der = X509::from_pem(&pem).unwrap().to_der().unwrap();
+                let (subject, end) = described(&der);
                 let digest = hex::encode(&Sha256::digest(der));
                 let service = format!(
                     "{{territory: 'NO', provider: a provider, service: a service, granted_since: '{MADE}', for: [{folder}]}}"
                 );
                 text.push_str(&format!(
-                    "- {{sha256: '{digest}', subject: CN={own}, not_after: '{NEXT}', file: {own}.pem, for: [{folder}], services: [{service}]}}\n"
+                    "- {{sha256: '{digest}', subject: '{subject}', not_after: '{end}', file: {own}.pem, for: [{folder}], services: [{service}]}}\n"
                 ));
                 let pem = [b"NO: a provider: a service\n".as_slice(), &pem].concat();
                 self.write(&format!("lists/{name}/{folder}/{own}.pem"), pem);
@@ -194,5 +205,32 @@ fn only_cas_are_anchors_of_a_bundle() {
     assert!(
         faults.len() == 1 && faults[0].contains("has no anchor of the certificates that may sign"),
         "{faults:?}"
+    );
+}
+
+/// What a bundle leaves out is no fault, and `check` keeps saying it.
+//= CRT-13 accepted
+#[test]
+fn services_that_are_left_out_are_a_warning() {
+    let site = Site::with_bundle();
+    let path = "lists/one/bundle.yaml";
+    let text = std::fs::read_to_string(site.path().join(path)).unwrap();
+    let warnings = || {
+        let settings = site.read(&only()).unwrap();
+        let warnings = settings.reloadable.warnings.iter();
+        let warnings = warnings.filter_map(|one| one.at(Timestamp::from_unix(1_784_188_800)));
+        warnings.map(|one| one.to_string()).collect::<Vec<_>>()
+    };
+    assert!(warnings().is_empty(), "{:?}", warnings());
+    let left_out = "left_out: [{territory: 'NO', provider: p, service: s, reason: withdrawn}]\n";
+    site.write(
+        path,
+        text.replace("anchors:\n", &format!("{left_out}anchors:\n")),
+    );
+    let found = warnings();
+    assert!(
+        found.len() == 1
+            && found[0].contains("names services of the lists under left_out (1 of them)"),
+        "{found:?}"
     );
 }

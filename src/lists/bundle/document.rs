@@ -49,6 +49,7 @@ fn list_entry(source: &Source) -> ListEntry {
         sha256: hex::encode(&source.sha256),
         signer: source.signer.subject(),
         signer_sha256: hex::encode(&source.signer.sha256()),
+        signer_not_after: Some(source.signer.not_after()),
         services: Vec::new(),
     }
 }

@@ -184,6 +184,12 @@ fn the_next_bundle_and_the_way_back() {
         .lines(later(200 * 86_400))
         .join("\n");
     assert!(lines.contains("2026-12-01T00:00:00Z (past)"), "{lines}");
+    // The certificate of a list's signer ends in 2040.
+    let ended = later(14 * 366 * 86_400);
+    let shown = Shown::open(out.path()).unwrap();
+    let title = "signers of lists whose certificate has ended; the lists serve on:\n  EU ended 2040-01-01T00:00:00Z: CN=Commission\n  ES ended ";
+    assert!(shown.lines(ended).join("\n").contains(title));
+    assert!(!shown.lines(NOW).join("\n").contains("signers of lists"));
     // The way back: `current` leads to the older folder.
     let current = out.path().join(CURRENT);
     fs::remove_file(&current).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::{
     Certificate,
-    minting::{self, Mint, method},
+    minting::{self, Mint, Profile, method},
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use openssl::{hash::MessageDigest, nid::Nid};
@@ -38,6 +38,17 @@ impl Signer {
             certificate: signer.certificate.clone(),
             signer,
             scheme,
+            is_v2: true,
+        }
+    }
+
+    /// A new signer whose certificate has this profile.
+    pub(crate) fn of_profile(profile: &Profile<'_>) -> Self {
+        let signer = minting::Signer::of_profile(profile);
+        Self {
+            certificate: signer.certificate.clone(),
+            signer,
+            scheme: Scheme::Ecdsa,
             is_v2: true,
         }
     }

@@ -147,7 +147,7 @@ fn files_in(folder: &Path) -> Result<Vec<PathBuf>, Fault> {
     let unreadable = |error| {
         Fault::of(
             folder,
-            Refusal::new(format_args!("no such folder: {error}")),
+            Refusal::new(format_args!("no folder that can be read: {error}")),
         )
     };
     let mut files = Vec::new();

@@ -11,6 +11,8 @@ mod file;
 
 // From the pinned signers to the list of lists.
 mod pivots;
+// What is unusual about a signer.
+mod signer;
 // What is asked for.
 mod request;
 
@@ -89,6 +91,7 @@ pub fn import(request: &Request, progress: &mut dyn FnMut(String)) -> Result<Imp
     check_next_update(&list.scheme, request.at).map_err(refuse)?;
     let source = Source::new(&file, &verified.signed, &list.scheme);
     progress(source.describe());
+    source.remarks(request.at).for_each(&mut *progress);
     for pin in unnamed(&request.pins, &list) {
         progress(format!(
             "a pinned signer whom the list of lists does not name any more: {}",
@@ -188,16 +191,19 @@ impl Import<'_> {
             self.left_out.insert(claim.territory().to_owned());
             return Ok(());
         }
-        self.verify(&file, &claim)
-            .map_err(refuse)
-            .map(|source| progress(source.describe()))
+        let source = self.verify(&file, &claim).map_err(refuse)?;
+        progress(source.describe());
+        source.remarks(self.request.at).for_each(progress);
+        Ok(())
     }
 
     /// Verifies a national list and takes its anchors.
     fn verify(&mut self, file: &ListFile, claim: &Claim) -> Result<Source, Refusal> {
         let country = claim.territory();
         let pointers = self.pointers.get(country).ok_or_else(|| {
-            Refusal::new(format_args!("the list of lists names no list of {country}"))
+            Refusal::new(format_args!(
+                "the list of lists names no list of {country}, or no more: remove this file; the anchors that the last bundle has of this list go then, which takes --allow-shrink"
+            ))
         })?;
         if let Some(other) = self.lists.get(country) {
             return Err(Refusal::new(format_args!(
@@ -267,6 +273,12 @@ impl Source {
             scheme: scheme.clone(),
             signer: signed.signer().clone(),
         }
+    }
+
+    /// The lines about its signer, as of a time.
+    fn remarks(&self, at: Timestamp) -> impl Iterator<Item = String> {
+        let lines = signer::remarks(&self.signer, &self.file, &self.scheme, at);
+        lines.into_iter()
     }
 
     /// One line for people.

@@ -10,6 +10,8 @@ mod named;
 mod real;
 // A second verifier that objects.
 mod second;
+// Signers whose certificates are unusual.
+mod signer;
 
 use super::{Fault, Imported, Request, import, lists_in};
 use crate::Certificate;

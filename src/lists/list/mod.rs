@@ -11,12 +11,15 @@ mod value;
 
 // Whose list it is, its number and its times.
 mod scheme;
+// Certificates and keys by which services and signers are identified.
+mod identity;
 // Where other lists are, and who signs them.
 mod pointer;
 // Providers, services, their states.
 mod qualification;
 mod service;
 
+pub use identity::Identity;
 pub use pointer::Pointer;
 pub use portvakt_trust::qualification::{Assert, Criteria, KeyUsageBit, Qualification};
 pub use scheme::{ListType, Scheme, Version};

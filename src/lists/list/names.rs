@@ -19,6 +19,9 @@ pub const XML: &str = "http://www.w3.org/XML/1998/namespace";
 /// The namespace of signatures.
 pub const SIGNATURE: &str = "http://www.w3.org/2000/09/xmldsig#";
 
+/// The namespace of what XML Signature 1.1 has added.
+pub const SIGNATURE_11: &str = "http://www.w3.org/2009/xmldsig11#";
+
 /// The tag of every list (clause 5.2.1).
 pub const TAG: &str = "http://uri.etsi.org/19612/TSLTag";
 

@@ -1,16 +1,12 @@
 //! The pointers of a list to others (TS 119 612, clause 5.3.13): where each list is, and who signs it.
 
 use super::{
+    identity::certificates,
     names::{ADDITIONAL, TSL, XML_LIST},
     scheme::{ListType, territory},
     value::{text, text_of},
 };
-use crate::{
-    certificate::{Certificate, decode_base64, key_of_damaged},
-    fault::Refusal,
-    tree::Element,
-};
-use portvakt_trust::KeyHash;
+use crate::{certificate::Certificate, fault::Refusal, tree::Element};
 
 /// A pointer to a list in XML.
 #[derive(Clone, Debug)]
@@ -86,32 +82,4 @@ fn information<'a>(
         (None, _) => Err(additional.refuse(format_args!("a pointer without {local}"))),
         (Some(_), Some(second)) => Err(second.refuse(format_args!("a second {local}"))),
     }
-}
-
-/// The hashes of the keys in those certificates of an element `ServiceDigitalIdentity` that cannot be read, as far as a key can be found.
-pub(crate) fn keys_of_damaged(identity: &Element<'_>) -> Vec<KeyHash> {
-    let ids = identity
-        .children()
-        .filter(|child| child.is(TSL, "DigitalId"));
-    let found = ids
-        .flat_map(|id| id.children())
-        .filter(|id| id.is(TSL, "X509Certificate"))
-        .filter_map(|element| decode_base64(&element.text()).ok())
-        .filter(|der| Certificate::from_der(der.clone()).is_err());
-    found.filter_map(|der| key_of_damaged(&der)).collect()
-}
-
-/// The certificates of an element `ServiceDigitalIdentity`, or why one cannot be read.
-pub(crate) fn certificates(identity: &Element<'_>) -> Vec<Result<Certificate, Refusal>> {
-    let ids = identity
-        .children()
-        .filter(|child| child.is(TSL, "DigitalId"));
-    let found = ids
-        .flat_map(|id| id.children())
-        .filter(|id| id.is(TSL, "X509Certificate"));
-    found
-        .map(|element| {
-            Certificate::from_base64(&element.text()).map_err(|fault| element.refuse(fault.what()))
-        })
-        .collect()
 }

@@ -70,6 +70,8 @@ pub struct Scheme {
     pub territory: String,
     /// The name of the scheme's operator, in English where it has one.
     pub operator: String,
+    /// The names of the scheme's operator, in each language.
+    pub operators: Vec<String>,
     /// The addresses of information on the scheme, in their order; those of the list of lists name pivots and Official Journals.
     pub information: Vec<String>,
     /// When the list was issued.
@@ -94,18 +96,31 @@ impl Scheme {
             element.required(TSL, name)?;
         }
         let information = element.required(TSL, "SchemeInformationURI")?;
+        let operators = element.required(TSL, "SchemeOperatorName")?.children();
+        let operators = operators.filter_map(|name| text(&name).ok());
         let next = element.required(TSL, "NextUpdate")?;
         let next = next.optional(TSL, "dateTime")?;
         Ok(Self {
             version,
-            sequence: number_of(element, "TSLSequenceNumber")?,
+            sequence: sequence(element)?,
             list_type: ListType::read(&element.required(TSL, "TSLType")?)?,
             territory: territory(&element.required(TSL, "SchemeTerritory")?)?,
             operator: name_of(element, "SchemeOperatorName")?,
+            operators: operators.collect(),
             information: texts(&information, "URI")?,
             issued: time(&element.required(TSL, "ListIssueDateTime")?)?,
             next_update: next.map(|next| time(&next)).transpose()?,
         })
+    }
+}
+
+/// The first issue of a list has the number 1 (clause 5.3.2).
+fn sequence(element: &Element<'_>) -> Result<u64, Refusal> {
+    match number_of(element, "TSLSequenceNumber")? {
+        0 => Err(element
+            .required(TSL, "TSLSequenceNumber")?
+            .refuse("TSLSequenceNumber is 0; the first issue of a list has 1")),
+        number => Ok(number),
     }
 }
 

@@ -1,15 +1,15 @@
 //! The services of a list (TS 119 612, clauses 5.4 to 5.6): who provides which service, and its state now and before.
 
 use super::{
+    identity::Identity,
     names::{ADDITIONAL, EXTENSION, QUALIFICATIONS, SERVICE_STATUS, SERVICE_TYPE, TSL, short},
-    pointer::{certificates, keys_of_damaged},
     qualification,
     scheme::Version,
     value::{boolean, name_of, text, text_of, time},
 };
-use crate::{certificate::Certificate, fault::Refusal, tree::Element};
+use crate::{fault::Refusal, tree::Element};
 use portvakt_base::clock::Timestamp;
-use portvakt_trust::{KeyHash, qualification::Qualification};
+use portvakt_trust::qualification::Qualification;
 
 /// The type of services that issue qualified certificates, without the beginning that all types have.
 pub const CA_QC: &str = "CA/QC";
@@ -22,12 +22,8 @@ pub const GRANTED: &str = "granted";
 pub struct Service {
     /// The provider's name, in English where it has one.
     pub provider: String,
-    /// The certificates that identify the service; read for [`CA_QC`] only.
-    pub certificates: Vec<Certificate>,
-    /// How many certificates cannot be read.
-    pub unreadable: usize,
-    /// The keys of those that cannot be read, as far as a key can be found.
-    pub damaged_keys: Vec<KeyHash>,
+    /// By what it is identified; read for [`CA_QC`] only.
+    pub identity: Identity,
     /// What the service is now.
     pub current: State,
     /// What it was before; the newest first.
@@ -112,22 +108,14 @@ fn read_service(
         }
     }
     let mut states = std::iter::once(&current).chain(&history);
-    let found = match states.any(|state| state.service_type == CA_QC) {
-        true => certificates(&identity),
-        false => Vec::new(),
+    let identity = match states.any(|state| state.service_type == CA_QC) {
+        true => Identity::read(&identity),
+        false => Identity::default(),
     };
-    let damaged_keys = match found.iter().any(Result::is_err) {
-        true => keys_of_damaged(&identity),
-        false => Vec::new(),
-    };
-    let all = found.len();
-    let certificates: Vec<_> = found.into_iter().filter_map(Result::ok).collect();
     history.sort_by_key(|state| std::cmp::Reverse(state.since));
     Ok(Service {
         provider: provider.to_owned(),
-        unreadable: all.saturating_sub(certificates.len()),
-        damaged_keys,
-        certificates,
+        identity,
         current,
         history,
         line: element.line(),

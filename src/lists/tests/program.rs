@@ -159,6 +159,33 @@ fn import_show_and_what_is_refused() {
     assert!(out.contains("no file of: AT, BE"), "{out}");
 }
 
+/// Where no bundle was imported yet, none stays in use.
+//= CRT-13 refused
+#[test]
+fn a_first_import_that_is_refused() {
+    let Some(root) = real_lists() else { return };
+    let place = Place::new(root);
+    place.put(&["altered/CZ_broken-sig.xml"]);
+    let none = "nothing was imported: no bundle is in use\n";
+    let autumn = ["--at", "2019-10-01"];
+    let (_, errors, status) = place.import("EU.xml", &autumn);
+    assert_eq!((status, place.current()), (1, None));
+    assert!(errors.ends_with(none), "{errors}");
+    // After the lists were verified too, and where the pins cannot be read.
+    place.put(&[]);
+    let (_, errors, status) = place.import("EU.xml", &autumn);
+    assert_eq!(status, 1);
+    assert!(errors.ends_with(none), "{errors}");
+    fs::write(place.path("pins/note.txt"), "compared on Monday").unwrap();
+    let (_, errors, status) = place.import("EU.xml", &autumn);
+    assert_eq!(status, 1);
+    assert!(
+        errors.contains("pins/note.txt: no PEM certificate in the file"),
+        "{errors}"
+    );
+    assert!(errors.ends_with(none), "{errors}");
+}
+
 /// Without a bundle in use: a first one that is held, and a link that leads nowhere.
 //= CRT-13 accepted
 //= CRT-13 refused

@@ -3,9 +3,12 @@
 //! The file is for people, for the next import, which compares, and for the gateway. Invariants: both programs read it by this schema, which
 //! is closed, so that a bundle with a meaning that this version does not know is refused; time and memory are bounded.
 
-use super::fault::{
-    DescribedBundle, DescribedList, DocumentFault, FORMAT, MAX_ANCHORS, MAX_EVENTS, MAX_NESTING,
-    MAX_NODES, judge_document,
+use super::{
+    fault::{
+        DescribedBundle, DescribedList, DocumentFault, FORMAT, MAX_ANCHORS, MAX_EVENTS,
+        MAX_NESTING, MAX_NODES, judge_document,
+    },
+    forms,
 };
 use crate::{GrantedType, KeyHash, ListedService, qualification::Qualification};
 use portvakt_base::clock::Timestamp;
@@ -20,10 +23,10 @@ pub struct BundleDocument {
     /// The version of the format: [`FORMAT`].
     pub format: u64,
     /// When it was made.
-    #[serde(with = "moment")]
+    #[serde(with = "forms::moment")]
     pub made: Timestamp,
     /// The time as of which lists and services were judged.
-    #[serde(with = "moment")]
+    #[serde(with = "forms::moment")]
     pub as_of: Timestamp,
     /// The list of lists.
     pub list_of_lists: ListEntry,
@@ -34,7 +37,11 @@ pub struct BundleDocument {
     #[serde(default)]
     pub lists: Vec<ListEntry>,
     /// Countries whose lists were not among the files.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "forms::territories",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub missing: Vec<String>,
     /// Lists of earlier bundles that this one has not: none that is older may come back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -55,25 +62,37 @@ pub struct BundleDocument {
 #[serde(deny_unknown_fields)]
 pub struct ListEntry {
     /// The country; `EU` for the list of lists.
+    #[serde(deserialize_with = "forms::territory")]
     pub territory: String,
     /// The operator of the scheme.
     pub operator: String,
     /// The version of the format: 5 or 6.
+    #[serde(deserialize_with = "forms::version")]
     pub version: u64,
     /// The number of the issue.
+    #[serde(deserialize_with = "forms::sequence")]
     pub sequence: u64,
     /// When it was issued.
-    #[serde(with = "moment")]
+    #[serde(with = "forms::moment")]
     pub issued: Timestamp,
     /// When the next one was due; nothing for a list that is closed.
-    #[serde(default, with = "optional_moment")]
+    #[serde(default, with = "forms::optional_moment")]
     pub next_update: Option<Timestamp>,
     /// The SHA-256 of the file.
+    #[serde(deserialize_with = "forms::sha256")]
     pub sha256: String,
     /// The subject of the signer's certificate.
     pub signer: String,
     /// The SHA-256 of the signer's certificate.
+    #[serde(deserialize_with = "forms::sha256")]
     pub signer_sha256: String,
+    /// When the signer's certificate ends; nothing in a bundle that an import before 0.1.0 wrote.
+    #[serde(
+        default,
+        with = "forms::optional_moment",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub signer_not_after: Option<Timestamp>,
     /// How many services it has of each type and state.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<Count>,
@@ -84,13 +103,16 @@ pub struct ListEntry {
 #[serde(deny_unknown_fields)]
 pub struct EarlierList {
     /// The country; `EU` for the list of lists.
+    #[serde(deserialize_with = "forms::territory")]
     pub territory: String,
     /// The number of the issue.
+    #[serde(deserialize_with = "forms::sequence")]
     pub sequence: u64,
     /// When it was issued.
-    #[serde(with = "moment")]
+    #[serde(with = "forms::moment")]
     pub issued: Timestamp,
     /// The SHA-256 of the file.
+    #[serde(deserialize_with = "forms::sha256")]
     pub sha256: String,
 }
 
@@ -112,11 +134,12 @@ pub struct Count {
 #[serde(deny_unknown_fields)]
 pub struct AnchorEntry {
     /// The SHA-256 of the certificate.
+    #[serde(deserialize_with = "forms::sha256")]
     pub sha256: String,
     /// Its subject.
     pub subject: String,
     /// When it ends.
-    #[serde(with = "moment")]
+    #[serde(with = "forms::moment")]
     pub not_after: Timestamp,
     /// The name of its file, in the folders that `for` names.
     pub file: String,
@@ -142,13 +165,14 @@ pub enum Use {
 #[serde(deny_unknown_fields)]
 pub struct ServiceEntry {
     /// The country of the list.
+    #[serde(deserialize_with = "forms::territory")]
     pub territory: String,
     /// The provider.
     pub provider: String,
     /// The service.
     pub service: String,
     /// Since when it is granted.
-    #[serde(with = "moment")]
+    #[serde(with = "forms::moment")]
     pub granted_since: Timestamp,
     /// `seals`, `websites` or both.
     #[serde(rename = "for")]
@@ -163,9 +187,10 @@ pub struct ServiceEntry {
 #[serde(deny_unknown_fields)]
 pub struct NamedEntry {
     /// The hash of its public key: a service is that of a key, whichever certificate has it.
-    #[serde(with = "key_hash")]
+    #[serde(with = "forms::key_hash")]
     pub key_sha256: KeyHash,
     /// The country of the list.
+    #[serde(deserialize_with = "forms::territory")]
     pub territory: String,
     /// The provider.
     pub provider: String,
@@ -174,7 +199,7 @@ pub struct NamedEntry {
     /// The state, such as `withdrawn`; `granted` for a service that is not for seals or web sites.
     pub state: String,
     /// Since when it is in this state.
-    #[serde(with = "moment")]
+    #[serde(with = "forms::moment")]
     pub since: Timestamp,
 }
 
@@ -183,6 +208,7 @@ pub struct NamedEntry {
 #[serde(deny_unknown_fields)]
 pub struct LeftOutEntry {
     /// The country of the list.
+    #[serde(deserialize_with = "forms::territory")]
     pub territory: String,
     /// The provider.
     pub provider: String,
@@ -227,6 +253,7 @@ impl BundleDocument {
         }
         let lists = self.lists.iter().chain([&self.list_of_lists]);
         judge_document(DescribedBundle {
+            list_of_lists: &self.list_of_lists.territory,
             made: self.made,
             as_of: self.as_of,
             lists: lists.map(|list| DescribedList {
@@ -332,65 +359,5 @@ fn fault_of(error: &Error) -> DocumentFault {
             }
         }
         other => DocumentFault::NoDocument(other.to_string()),
-    }
-}
-
-/// Hashes of keys as hexadecimal digits.
-mod key_hash {
-    use crate::KeyHash;
-    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
-
-    pub(super) fn serialize<S: Serializer>(key: &KeyHash, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(key)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<KeyHash, D::Error> {
-        let text = String::deserialize(from)?;
-        let found = KeyHash::parse(&text);
-        found
-            .ok_or_else(|| D::Error::custom("expected the SHA-256 of a key, 64 hexadecimal digits"))
-    }
-}
-
-/// Times as RFC 3339 in UTC.
-mod moment {
-    use portvakt_base::clock::Timestamp;
-    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
-
-    pub(super) fn serialize<S: Serializer>(at: &Timestamp, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(at)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Timestamp, D::Error> {
-        let text = String::deserialize(from)?;
-        let parsed = text.parse::<jiff::Timestamp>().ok();
-        let seconds = parsed.and_then(|at| u64::try_from(at.as_second()).ok());
-        seconds
-            .map(Timestamp::from_unix)
-            .ok_or_else(|| D::Error::custom("expected a time in UTC, such as 2026-01-31T12:00:00Z"))
-    }
-}
-
-/// Times that may be missing.
-mod optional_moment {
-    use portvakt_base::clock::Timestamp;
-    use serde::{Deserialize, Deserializer, Serialize as _, Serializer};
-
-    #[derive(Deserialize)]
-    #[serde(transparent)]
-    struct Moment(#[serde(with = "super::moment")] Timestamp);
-
-    pub(super) fn serialize<S: Serializer>(
-        at: &Option<Timestamp>,
-        to: S,
-    ) -> Result<S::Ok, S::Error> {
-        at.map(|at| at.to_string()).serialize(to)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<Option<Timestamp>, D::Error> {
-        let moment = Option::<Moment>::deserialize(from)?;
-        Ok(moment.map(|Moment(at)| at))
     }
 }

@@ -96,6 +96,9 @@ pub enum DocumentFault {
     /// It is not of the schema, in the parser's words.
     #[error("it does not say what a bundle's document says: {0}")]
     NoDocument(String),
+    /// Its list of lists is one of a country.
+    #[error("its list of lists is that of {0}; expected that of EU")]
+    NotOfEu(String),
     /// It has two lists of one country.
     #[error("it names the list of {0} twice; an import names each list once")]
     ListTwice(String),
@@ -138,6 +141,9 @@ pub enum DocumentFault {
     },
 }
 
+/// The territory of the list of lists.
+const EU: &str = "EU";
+
 /// How far the clock of a list's operator may be ahead of that of the import, in seconds.
 const MAX_AHEAD: u64 = 3_600;
 
@@ -154,7 +160,9 @@ pub struct DescribedList<'d> {
 
 /// What a document says of itself.
 #[derive(Clone, Copy, Debug)]
-pub struct DescribedBundle<L, A> {
+pub struct DescribedBundle<'d, L, A> {
+    /// The territory of the list of lists.
+    pub list_of_lists: &'d str,
     /// When it was made.
     pub made: Timestamp,
     /// The time as of which lists and services were judged.
@@ -171,6 +179,7 @@ pub struct DescribedBundle<L, A> {
 /// The first contradiction.
 pub fn judge_document<'d>(
     described: DescribedBundle<
+        'd,
         impl IntoIterator<Item = DescribedList<'d>>,
         impl IntoIterator<Item = &'d str>,
     >,
@@ -178,6 +187,9 @@ pub fn judge_document<'d>(
     let DescribedBundle { made, as_of, .. } = described;
     if as_of > made {
         return Err(DocumentFault::AsOfAhead { made, as_of });
+    }
+    if described.list_of_lists != EU {
+        return Err(DocumentFault::NotOfEu(described.list_of_lists.to_owned()));
     }
     let mut seen = BTreeSet::new();
     for list in described.lists {
@@ -230,6 +242,7 @@ mod contradictions {
                     next_update: next.map(at),
                 });
                 judge_document(DescribedBundle {
+                    list_of_lists: EU,
                     made: at(made),
                     as_of: at(as_of),
                     lists,

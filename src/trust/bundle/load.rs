@@ -2,18 +2,20 @@
 //!
 //! Invariants: the gateway and `portvakt-lists show` load a bundle by this one function, so that neither takes what the other refuses; only the
 //! owner of the files can change what is loaded; exactly the certificates that `bundle.yaml` lists are loaded; they are of one bundle, because
-//! the link is followed once; each anchor is a CA's, and has a service of the type that it is listed for. Deliberately not here: which anchors
-//! a configuration needs.
+//! the link is followed once; each anchor is a CA's, is described as it is, and has a service of the type that it is listed
+//! for. Deliberately not here: which anchors a configuration needs.
 
 use super::{
-    document::{BundleDocument, ServiceEntry, Use},
+    document::{AnchorEntry, BundleDocument, ServiceEntry, Use},
     fault::{CURRENT, DOCUMENT, MAX_DOCUMENT_BYTES},
     files::{FoundCertificate, certificates, judge_folder, read_file, reason},
     place::{self, Owners},
 };
 use crate::{ListedAnchors, ListingFault};
-use portvakt_base::way::OwnUsers;
+use openssl::x509::X509;
+use portvakt_base::{clock::Timestamp, way::OwnUsers};
 use std::{collections::HashMap, fs, io::ErrorKind, path::Path};
+use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 /// The most faults of a bundle that are reported: one that was exchanged for another has one for each file.
 const MAX_FAULTS: usize = 10;
@@ -48,8 +50,13 @@ pub fn load(path: &Path, own: OwnUsers) -> Result<LoadedBundle, Vec<String>> {
             certificate,
         } in found
         {
-            let entry = entries.get(&sha256).into_iter();
-            let services = entry.flat_map(|entry| &entry.services);
+            let entry = entries.get(&sha256).copied();
+            let other = entry.and_then(|entry| other_than_described(&certificate, entry));
+            faults.extend(other.map(|what| {
+                let path = path.display();
+                format!("{path}: {DOCUMENT} says another {what} of it than the certificate has: import again, or lead the link to an older bundle")
+            }));
+            let services = entry.into_iter().flat_map(|entry| &entry.services);
             let services = services.map(ServiceEntry::listed);
             // What is no CA's certificate is left out: nothing can be issued below it, and as an anchor it would admit its own holder (CRT-2).
             match listed.add(certificate, of.granted(), services) {
@@ -74,6 +81,17 @@ pub fn load(path: &Path, own: OwnUsers) -> Result<LoadedBundle, Vec<String>> {
         listed,
         leaves,
     })
+}
+
+/// The member of the document that is not as the certificate has it.
+fn other_than_described(certificate: &X509, entry: &AnchorEntry) -> Option<&'static str> {
+    let der = certificate.to_der().ok()?;
+    let (_, parsed) = X509Certificate::from_der(&der).ok()?;
+    if parsed.subject().to_string() != entry.subject {
+        return Some("subject");
+    }
+    let end = u64::try_from(parsed.validity().not_after.timestamp()).unwrap_or_default();
+    (Timestamp::from_unix(end) != entry.not_after).then_some("not_after")
 }
 
 /// Why a certificate of a bundle is no anchor, and what to do.

@@ -24,9 +24,9 @@ list_of_lists:
   sequence: 388
   issued: 2026-07-01T07:00:00Z
   next_update: 2026-12-31T00:00:00Z
-  sha256: 00ff
+  sha256: 00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff
   signer: CN=one
-  signer_sha256: 00ff
+  signer_sha256: 00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff
 pivots:
 - eu-lotl-pivot-341.xml
 lists:
@@ -36,9 +36,9 @@ lists:
   sequence: 60
   issued: 2026-07-01T07:00:00Z
   next_update: 2026-11-30T12:00:00Z
-  sha256: 00ff
+  sha256: 00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff
   signer: CN=two
-  signer_sha256: 00ff
+  signer_sha256: 00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff
   services:
   - type: CA/QC
     state: granted
@@ -49,13 +49,13 @@ lists:
   sequence: 9
   issued: 2020-07-01T07:00:00Z
   next_update: null
-  sha256: 00ff
+  sha256: 00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff
   signer: CN=three
-  signer_sha256: 00ff
+  signer_sha256: 00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff
 missing:
 - ES
 anchors:
-- sha256: aa
+- sha256: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
   subject: CN=both
   not_after: 2030-01-01T00:00:00Z
   file: NO-aa.pem
@@ -75,7 +75,7 @@ anchors:
       - QCForESeal
       criteria:
         assert: all
-- sha256: bb
+- sha256: bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb
   subject: CN=seal
   not_after: 2030-01-01T00:00:00Z
   file: NO-bb.pem
@@ -108,7 +108,10 @@ fn a_whole_document() {
     };
     assert_eq!(names(Use::Seals), ["NO-aa.pem", "NO-bb.pem"]);
     assert_eq!(names(Use::Websites), ["NO-aa.pem"]);
-    assert_eq!(read.files(Use::Seals).unwrap()["NO-bb.pem"], "bb");
+    assert_eq!(
+        read.files(Use::Seals).unwrap()["NO-bb.pem"],
+        "bb".repeat(32)
+    );
     let granted = ServiceEntry {
         territory: "NO".to_owned(),
         provider: "a provider".to_owned(),
@@ -129,8 +132,8 @@ fn a_whole_document() {
     assert_eq!(read.anchors[0].services, [granted]);
     assert_eq!(read.anchors[1].services.len(), 1);
     let least = "format: 2\nnamed: []\nmade: 2026-07-16T08:00:00Z\nas_of: 2026-07-15T08:00:00Z\n\
-        list_of_lists: {territory: EU, operator: o, version: 6, sequence: 1, issued: 2026-07-15T08:00:00Z, sha256: x, signer: x, signer_sha256: x}\n";
-    let read = BundleDocument::read(least).unwrap();
+        list_of_lists: {territory: EU, operator: o, version: 6, sequence: 1, issued: 2026-07-15T08:00:00Z, sha256: @, signer: x, signer_sha256: @}\n";
+    let read = BundleDocument::read(&least.replace('@', &"0".repeat(64))).unwrap();
     assert_eq!(
         (read.list_of_lists.next_update, read.count(Use::Seals)),
         (None, 0)
@@ -212,6 +215,46 @@ fn what_no_document_says() {
     }
 }
 
+/// Values that no import writes are refused where they stand.
+//= CRT-8 refused
+#[test]
+fn a_value_of_another_form_has_its_line() {
+    let least = "expected the sequence number of a list, which is 1 or more";
+    let territory = "expected a territory of two capital letters";
+    let sha256 = "expected a SHA-256 of 64 hexadecimal digits";
+    let other = WHOLE.replacen("territory: EU", "territory: DE", 1);
+    let fault = BundleDocument::read(&other).unwrap_err().to_string();
+    let expected = "its list of lists is that of DE; expected that of EU";
+    assert_eq!(fault, expected);
+    for (from, to, line, expected) in [
+        ("sequence: 388", "sequence: 0", 9, least),
+        ("sequence: 9", "sequence: -9", 34, "invalid u64"),
+        (
+            "version: 6",
+            "version: 7",
+            8,
+            "expected the list version 5 or 6",
+        ),
+        ("territory: EU", "territory: EUROPA", 6, territory),
+        ("- territory: UK", "- territory: uk", 31, territory),
+        ("- ES\n", "- ESP\n", 41, territory),
+        ("- sha256: aa", "- sha256: AA", 43, sha256),
+        ("  signer_sha256: 00", "  signer_sha256: 0", 14, sha256),
+        (
+            "  - territory: 'NO'\n    provider: a p",
+            "  - territory: N\n    provider: a p",
+            51,
+            territory,
+        ),
+    ] {
+        assert!(WHOLE.contains(from), "{from}");
+        let fault = BundleDocument::read(&WHOLE.replacen(from, to, 1)).unwrap_err();
+        let fault = fault.to_string();
+        assert!(fault.contains(expected), "{from}: {fault}");
+        assert!(fault.contains(&format!("line {line}")), "{from}: {fault}");
+    }
+}
+
 //= CRT-8 refused
 #[test]
 fn what_is_no_document() {
@@ -237,8 +280,9 @@ fn what_is_no_document() {
 //= CRT-8 refused
 #[test]
 fn more_anchors_than_are_read() {
-    let anchor = "- {sha256: a, subject: a, not_after: 2030-01-01T00:00:00Z, file: '@', for: [seals], services: []}\n";
+    let anchor = "- {sha256: #, subject: a, not_after: 2030-01-01T00:00:00Z, file: '@', for: [seals], services: []}\n";
     let (head, _) = WHOLE.split_once("anchors:\n").unwrap();
+    let anchor = anchor.replace('#', &"a".repeat(64));
     let many = (0..=10_000).map(|number| anchor.replace('@', &number.to_string()));
     let many = format!("{head}named: []\nanchors:\n{}", many.collect::<String>());
     let fault = BundleDocument::read(&many).unwrap_err();

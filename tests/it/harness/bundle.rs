@@ -7,6 +7,7 @@ use std::{
     os::unix::fs::{PermissionsExt, symlink},
     path::{Path, PathBuf},
 };
+use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 /// A bundle that is to be written.
 pub(crate) struct Bundle {
@@ -45,10 +46,11 @@ impl Bundle {
             set_mode(path, 0o755);
         }
         let (made, next) = (self.made, self.next_update);
+        let zeros = "0".repeat(64);
         let list = |territory: &str| {
             format!(
                 "  territory: '{territory}'\n  operator: of a test\n  version: 6\n  sequence: 1\n  issued: {made}\n  next_update: {next}\n  \
-                 sha256: '00'\n  signer: CN=test\n  signer_sha256: '00'\n"
+                 sha256: '{zeros}'\n  signer: CN=test\n  signer_sha256: '{zeros}'\n"
             )
         };
         let norway = list("NO").replacen("  territory", "- territory", 1);
@@ -59,7 +61,12 @@ impl Bundle {
         for (of, anchors) in [("seals", &self.seals), ("websites", &self.websites)] {
             for pem in anchors {
                 let der = openssl::x509::X509::from_pem(pem.as_bytes()).unwrap();
-                let digest = Sha256::digest(der.to_der().unwrap());
+                let der = der.to_der().unwrap();
+                let (_, parsed) = X509Certificate::from_der(&der).unwrap();
+                let end = parsed.validity().not_after.timestamp();
+                let end = Timestamp::from_unix(end.try_into().unwrap());
+                let subject = parsed.subject();
+                let digest = Sha256::digest(&der);
                 let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
                 let file = format!("NO-{of}-{digest:.16}.pem");
                 write(
@@ -67,7 +74,7 @@ impl Bundle {
                     &format!("NO: a provider\n{pem}"),
                 );
                 yaml.push_str(&format!(
-                    "- sha256: {digest}\n  subject: CN=test\n  not_after: {next}\n  file: {file}\n  for:\n  - {of}\n  services:\n  \
+                    "- sha256: {digest}\n  subject: '{subject}'\n  not_after: {end}\n  file: {file}\n  for:\n  - {of}\n  services:\n  \
                      - territory: 'NO'\n    provider: a provider\n    service: a service\n    granted_since: {made}\n    for:\n    - {of}\n"
                 ));
             }

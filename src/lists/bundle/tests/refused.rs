@@ -1,9 +1,17 @@
 //! Bundles that no import writes: refused as the gateway refuses them, in the same words (CRT-8, CRT-13).
 
 use super::{Lists, NOW, later, write};
-use crate::bundle::{BundleFolder, BundleTrust, CURRENT, GatewayConfig, read};
+use crate::{
+    bundle::{BundleFolder, BundleTrust, CURRENT, GatewayConfig, read},
+    show::Shown,
+};
+use portvakt_base::way::OwnUsers;
 use portvakt_trust::bundle::MAX_DOCUMENT_BYTES;
-use std::{fs, os::unix::fs::symlink};
+use portvakt_trust::bundle::load;
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt as _, lchown, symlink},
+};
 
 //= CRT-13 accepted
 //= CRT-13 refused
@@ -39,6 +47,106 @@ fn a_document_that_contradicts_itself_or_is_too_long() {
         fs::write(&path, altered).unwrap();
         let fault = read(&current).unwrap_err().to_string();
         assert!(fault.contains(expected), "{fault}");
+    }
+}
+
+/// A link on the way counts by its own owner, as the gateway judges it: in a folder with the sticky bit, others could lead it elsewhere.
+//= CRT-8 accepted
+//= CRT-8 refused
+#[test]
+fn a_link_of_another_user_is_judged_as_the_gateway_judges_it() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root gives a link to another user");
+        return;
+    }
+    let lists = Lists::new(1);
+    let out = tempfile::tempdir().unwrap();
+    let bundles = out.path().join("bundles");
+    write(&bundles, &lists.import(1, 7), NOW);
+    let shared = out.path().join("shared");
+    fs::create_dir(&shared).unwrap();
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
+    let link = shared.join("link");
+    symlink(&bundles, &link).unwrap();
+    let current = bundles.join(CURRENT);
+    let refused = "the gateway refuses this bundle: ";
+    for (owned, named, expected) in [
+        (
+            &link,
+            link.clone(),
+            "everybody makes entries in this folder",
+        ),
+        (
+            &link,
+            link.join(CURRENT),
+            "everybody makes entries in this folder",
+        ),
+        (
+            &link,
+            link.join("2026-07-01T000000Z"),
+            "everybody makes entries in this folder",
+        ),
+        (&link, bundles.clone(), ""),
+    ] {
+        for (owner, is_other) in [(4711, true), (0, false)] {
+            lchown(owned, Some(owner), None).unwrap();
+            let lines = Shown::open(&named).unwrap().lines(NOW).join("\n");
+            let gateway = load(&named, OwnUsers::default());
+            let is_refused = is_other && !expected.is_empty();
+            assert_eq!(lines.contains(refused), is_refused, "{named:?}: {lines}");
+            assert_eq!(lines.contains(expected), is_refused || expected.is_empty());
+            if named.join("bundle.yaml").exists() {
+                assert_eq!(gateway.is_err(), is_refused, "{named:?}");
+            }
+        }
+    }
+    // The link to the bundle in use, in a folder of bundles that everybody makes entries in.
+    fs::set_permissions(&bundles, fs::Permissions::from_mode(0o1777)).unwrap();
+    lchown(&current, Some(4711), None).unwrap();
+    for named in [
+        bundles.clone(),
+        bundles.join("2026-07-01T000000Z"),
+        current.clone(),
+    ] {
+        let lines = Shown::open(&named).unwrap().lines(NOW).join("\n");
+        assert!(lines.contains(refused), "{named:?}: {lines}");
+        lchown(&current, Some(0), None).unwrap();
+        let lines = Shown::open(&named).unwrap().lines(NOW).join("\n");
+        assert!(!lines.contains(refused), "{named:?}: {lines}");
+        lchown(&current, Some(4711), None).unwrap();
+    }
+}
+
+/// What `bundle.yaml` says of an anchor is what its certificate says.
+//= CRT-8 accepted
+//= CRT-8 refused
+#[test]
+fn an_anchor_that_is_described_otherwise() {
+    let lists = Lists::new(1);
+    let out = tempfile::tempdir().unwrap();
+    write(out.path(), &lists.import(1, 7), NOW);
+    let current = out.path().join(CURRENT);
+    let trust = || BundleTrust::read(&current, GatewayConfig::default()).map(drop);
+    assert_eq!(trust(), Ok(()));
+    let path = current.join("bundle.yaml");
+    let text = fs::read_to_string(&path).unwrap();
+    for (from, to, expected) in [
+        (
+            "subject: 'CN=Seals: \"A\"'",
+            "subject: CN=Other",
+            "another subject of it",
+        ),
+        (
+            "  not_after: 2040-01-01T00:00:00Z\n  file",
+            "  not_after: 2050-01-01T00:00:00Z\n  file",
+            "another not_after of it",
+        ),
+    ] {
+        assert!(text.contains(from), "{text}");
+        fs::write(&path, text.replacen(from, to, 1)).unwrap();
+        let fault = trust().unwrap_err().to_string();
+        assert!(fault.contains(expected), "{fault}");
+        assert!(!fault.contains("Other"), "{fault}");
     }
 }
 

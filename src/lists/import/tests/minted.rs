@@ -100,6 +100,16 @@ fn how_the_signer_is_named() {
     assert!(found.contains("signed by none of the 1 signers"), "{found}");
 }
 
+/// The first issue of a list has the number 1.
+//= CRT-13 refused
+#[test]
+fn a_list_of_number_zero() {
+    let mut list = List::national("ES", vec![Service::for_seals("A")]);
+    list.sequence = 0;
+    let found = fault(import_spain(&list, NOW));
+    assert!(found.contains("TSLSequenceNumber is 0; "), "{found}");
+}
+
 //= CRT-13 accepted
 #[test]
 fn only_granted_services_for_seals_and_websites() {
@@ -226,7 +236,9 @@ fn lists_that_do_not_belong_together() {
         &[("eu.xml", of_lists.clone()), ("FR.xml", france)],
         NOW,
     ));
-    assert!(found.contains("names no list of FR"), "{found}");
+    // It names the file, and says what to do with it.
+    let expected = "FR.xml: the list of lists names no list of FR, or no more: remove this file; ";
+    assert!(found.contains(expected), "{found}");
     let texts = [
         ("eu.xml", of_lists.clone()),
         ("ES.xml", list.sign(spain)),

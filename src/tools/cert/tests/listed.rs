@@ -2,12 +2,13 @@
 //! own hides (CRT-3, CRT-13).
 
 use super::{WORLD, cert, faults, qwac};
-use crate::{hex, tools::cert::CertFault};
+use crate::{clock::Timestamp, hex, tools::cert::CertFault};
 use openssl::rsa::Rsa;
 use portvakt_development_pki::{Ca, CaSpec, Key, LeafSpec};
 use sha2::{Digest, Sha256};
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, time::Duration};
 use tempfile::TempDir;
+use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 /// An anchor of a bundle: its certificate, the folder in which it stands, and its services.
 struct ListedCa<'a> {
@@ -40,17 +41,21 @@ fn with_bundle_of(folder: &Path, anchors: &[ListedCa<'_>]) -> String {
         set_mode(path, 0o755);
     }
     let mut document = "format: 2\nnamed: []\nmade: 2025-12-01T00:00:00Z\nas_of: 2025-12-01T00:00:00Z\n\
-         list_of_lists: {territory: EU, operator: o, version: 6, sequence: 1, issued: 2025-12-01T00:00:00Z, sha256: x, signer: x, signer_sha256: x}\n\
+         list_of_lists: {territory: EU, operator: o, version: 6, sequence: 1, issued: 2025-12-01T00:00:00Z, sha256: @, signer: x, signer_sha256: @}\n\
          anchors:\n"
-        .to_owned();
+        .replace('@', &"0".repeat(64));
     let write = |name: &str, text: &str| {
         fs::write(lists.join(name), text).unwrap();
         set_mode(&lists.join(name), 0o644);
     };
     for (number, ListedCa { ca, of, services }) in anchors.iter().enumerate() {
         let sha256 = hex::encode(&Sha256::digest(ca.der()));
+        let (_, parsed) = X509Certificate::from_der(ca.der()).unwrap();
+        let end = parsed.validity().not_after.timestamp();
+        let end = Timestamp::from_unix(end.try_into().unwrap());
+        let subject = parsed.subject();
         document.push_str(&format!(
-            "- {{sha256: {sha256}, subject: x, not_after: 2030-01-01T00:00:00Z, file: ca-{number}.pem, for: [{of}], services: [{services}]}}\n"
+            "- {{sha256: {sha256}, subject: '{subject}', not_after: {end}, file: ca-{number}.pem, for: [{of}], services: [{services}]}}\n"
         ));
         write(&format!("{of}/ca-{number}.pem"), &ca.pem());
     }
