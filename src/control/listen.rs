@@ -57,7 +57,8 @@ const HEAD_WITHIN: Duration = Duration::from_secs(10);
 /// The most bytes of a head.
 const MAX_HEAD: usize = 16 * 1024;
 
-/// How long an idle connection is still read when the listener closes, or the connection has lost its slot: a call that is sent while its connection closes would be lost.
+/// How long an idle connection is still read when the listener closes, or the connection has lost its slot: a call that is sent while its
+/// connection closes would be lost.
 const LAST_LOOK: Duration = Duration::from_secs(1);
 
 /// The time-out of pending answers, and of calls whose callers disconnected, when the gateway stops.
