@@ -356,8 +356,9 @@ mod tests {
 
     const REQUEST: &[u8] = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
-    /// What a connection answers to a request that it reads after it has lost its slot.
-    async fn answer_without_a_slot(leaving: Leaving) -> String {
+    /// What a connection answers to these bytes after it has lost its slot, and the time until it closes.
+    async fn without_a_slot(leaving: Leaving, sent: &[u8]) -> (String, Duration) {
+        let begin = tokio::time::Instant::now();
         let slots = Slots::new(1);
         let routes = Router::new().route("/livez", get(|| async { "served" }));
         let (stop, shutdown) = watch::channel(false);
@@ -365,20 +366,19 @@ mod tests {
         let serving = connection(ours, None, routes, shutdown, slots.take(), leaving);
         let serving = tokio::spawn(serving);
         let _newer = slots.take();
-        // The connection may have closed already.
-        let _ = theirs.write_all(REQUEST).await;
+        theirs.write_all(sent).await.unwrap();
         let mut text = String::new();
-        let _ = theirs.read_to_string(&mut text).await;
+        theirs.read_to_string(&mut text).await.unwrap();
         serving.await.unwrap();
         drop(stop);
-        text
+        (text, begin.elapsed())
     }
 
     //= ERR-4 refused
     #[tokio::test(start_paused = true)]
     async fn a_request_on_a_connection_without_a_slot_is_told_to_come_back() {
         let leaving = Leaving::new("Gateway");
-        let answer = answer_without_a_slot(leaving.clone()).await;
+        let (answer, _) = without_a_slot(leaving.clone(), REQUEST).await;
         for part in [
             "HTTP/1.1 503 ",
             "retry-after: 1",
@@ -388,8 +388,11 @@ mod tests {
         ] {
             assert!(answer.contains(part), "{answer}");
         }
-        // Beyond the bound the connection closes at once.
+        // A silent connection closes after the last look at it, and beyond the bound at once.
+        let (answer, within) = without_a_slot(leaving.clone(), b"").await;
+        assert!(answer.is_empty() && within >= LAST_LOOK, "{within:?}");
         let _all = leaving.room.clone().try_acquire_many_owned(64).unwrap();
-        assert_eq!(answer_without_a_slot(leaving).await, "");
+        let (answer, within) = without_a_slot(leaving, b"").await;
+        assert!(answer.is_empty() && within < LAST_LOOK, "{within:?}");
     }
 }

@@ -219,19 +219,24 @@ async fn a_consent_expires_once_for_all_gateways<D: Data>() {
 async fn a_consent_that_is_renewed_late_has_expired<D: Data>() {
     let data = D::new();
     let store = &data.open();
-    let expected = ["consent-given", "consent-expired", "consent-given"];
     store.finish(finish(1, 1, "s", BEGIN)).await.unwrap();
+    // Housekeeping may remove this event from now on.
+    let (_, cursor) = after(store, None).await;
+    let kinds = async || {
+        let (events, _) = after(store, Some(cursor)).await;
+        let kinds = events.iter().map(|event| event.kind.name());
+        kinds.collect::<Vec<_>>()
+    };
     // Housekeeping notes the end before the SCA, or the SCA itself does.
     let renewed = finish(2, 1, "s", BEGIN + 180 * DAY + 1);
     store.finish(renewed).await.unwrap();
-    assert_eq!(kinds(store).await, expected);
+    assert_eq!(kinds().await, ["consent-expired", "consent-given"]);
     // Neither says it again, nor does an SCA within the time.
     store.tidy(at(BEGIN + 180 * DAY + 2)).await.unwrap();
     let again = finish(3, 1, "s", BEGIN + 200 * DAY);
     store.finish(again).await.unwrap();
-    let found = kinds(store).await;
-    assert_eq!(found[..3], expected);
-    assert!(!found[3..].contains(&"consent-expired"), "{found:?}");
+    let expected = ["consent-expired", "consent-given", "consent-given"];
+    assert_eq!(kinds().await, expected);
 }
 
 //= CTL-3 accepted
