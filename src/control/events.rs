@@ -18,10 +18,11 @@ use crate::{
 use axum::{
     Extension,
     extract::{RawQuery, Request, State},
+    http::Method,
     response::Response,
 };
 use serde_json::{Map, Value, json};
-use std::{sync::Arc, time::Duration};
+use std::{ops::RangeInclusive, str::FromStr, sync::Arc, time::Duration};
 use tokio::sync::Semaphore;
 
 /// The most calls that wait for an event.
@@ -65,8 +66,13 @@ impl Polling {
         }
     }
 
-    /// The events after the cursor, as soon as there is one, and none at the end of the wait.
-    async fn answer(mut self, asked: &Asked) -> Result<Value, ApiFault> {
+    /// The events after the cursor, as soon as there is one, and none at the end of the wait. A cursor of this stream is the place of the
+    /// consumer; a call that is no poll has none.
+    async fn answer(
+        mut self,
+        asked: &Asked,
+        mut consumer: Option<&str>,
+    ) -> Result<Value, ApiFault> {
         let mut end = std::pin::pin!(tokio::time::sleep(asked.wait));
         let mut is_over = asked.wait.is_zero();
         let mut changes = self.context.store.events_changed();
@@ -81,8 +87,17 @@ impl Polling {
                         oldest: oldest.to_string(),
                     });
                 }
+                EventsAnswer::Restored { oldest } => {
+                    return Err(ApiFault::StreamRestored {
+                        oldest: oldest.to_string(),
+                    });
+                }
                 EventsAnswer::Unknown => return Err(ApiFault::CursorUnknown),
             };
+            if let Some(consumer) = consumer.take() {
+                let consumers = &self.context.telemetry.consumers;
+                consumers.note(consumer, asked.after);
+            }
             if !events.is_empty() || is_over {
                 let events: Vec<_> = events.iter().map(shown).collect();
                 return Ok(json!({ "events": events, "next": next.to_string() }));
@@ -102,7 +117,7 @@ impl Polling {
     }
 }
 
-/// `GET /events`.
+/// `GET /events`. HEAD is answered as for the other calls; it reads no event, so that it is no poll.
 pub(super) async fn poll(
     State(polling): State<Polling>,
     Extension(in_use): Extension<Arc<InUse>>,
@@ -110,6 +125,7 @@ pub(super) async fn poll(
     request: Request,
 ) -> Response {
     let context = Arc::clone(&polling.context);
+    let is_poll = request.method() != Method::HEAD;
     let extensions = request.extensions();
     let consumer = guard::consumer(
         &in_use.control,
@@ -117,24 +133,26 @@ pub(super) async fn poll(
         extensions.get::<ClientNames>(),
     );
     let answered = match read_query(query.as_deref().unwrap_or_default()) {
-        Ok(asked) => {
-            context.telemetry.consumers.note(consumer, asked.after);
-            polling.answer(&asked).await
-        }
+        Ok(asked) => polling.answer(&asked, is_poll.then_some(consumer)).await,
         Err(fault) => Err(fault),
     };
-    let result = match &answered {
-        Ok(answer) if answer["events"] == json!([]) => PollResult::Empty,
-        Ok(_) => PollResult::Events,
-        Err(ApiFault::CursorTooOld { .. }) => PollResult::TooOld,
-        Err(ApiFault::TooManyWait) => PollResult::TooMany,
-        Err(ApiFault::Unavailable) => PollResult::Failed,
-        Err(_) => PollResult::Invalid,
-    };
-    context.telemetry.consumers.count(result);
+    if is_poll {
+        context.telemetry.consumers.count(result_of(&answered));
+    }
     match answered {
         Ok(answer) => fault::json(200, &answer),
         Err(fault) => fault.answer(&context),
+    }
+}
+
+fn result_of(answered: &Result<Value, ApiFault>) -> PollResult {
+    match answered {
+        Ok(answer) if answer["events"] == json!([]) => PollResult::Empty,
+        Ok(_) => PollResult::Events,
+        Err(ApiFault::CursorTooOld { .. } | ApiFault::StreamRestored { .. }) => PollResult::TooOld,
+        Err(ApiFault::TooManyWait) => PollResult::TooMany,
+        Err(ApiFault::Unavailable) => PollResult::Failed,
+        Err(_) => PollResult::Invalid,
     }
 }
 
@@ -159,18 +177,24 @@ fn read_query(query: &str) -> Result<Asked, ApiFault> {
             ));
         }
     }
-    let limit = limit.map_or(Some(USUAL), |text: &str| {
-        text.parse().ok().filter(|limit| (1..=MOST).contains(limit))
-    });
-    let wait = wait.map_or(Some(0), |text: &str| {
-        text.parse().ok().filter(|wait| *wait <= LONGEST)
-    });
+    let limit = limit.map_or(Some(USUAL), |text| number(text, 1..=MOST));
+    let wait = wait.map_or(Some(0), |text| number(text, 0..=LONGEST));
     let after = after.map(|text| Cursor::parse(text).ok_or(ApiFault::CursorUnknown));
     Ok(Asked {
         after: after.transpose()?,
         limit: limit.ok_or(ApiFault::EventsQuery(LIMIT_TEXT))?,
         wait: Duration::from_secs(wait.ok_or(ApiFault::EventsQuery(WAIT_TEXT))?),
     })
+}
+
+/// A number in decimal digits, without a sign and without zeros before it.
+fn number<N>(text: &str, range: RangeInclusive<N>) -> Option<N>
+where
+    N: FromStr + ToString + PartialOrd,
+{
+    let number = text.parse().ok().filter(|number| range.contains(number))?;
+    // Each number has one text.
+    (number.to_string() == text).then_some(number)
 }
 
 /// An event as JSON. Members that a kind does not have are left out.

@@ -39,8 +39,15 @@ pub(super) enum ApiFault {
         /// The oldest cursor that works.
         oldest: String,
     },
+    /// The cursor is later than this state, which was restored.
+    StreamRestored {
+        /// The oldest cursor that works.
+        oldest: String,
+    },
     /// As many calls as may wait for events do.
     TooManyWait,
+    /// As many connections as may be open are, and that of the call is an old one.
+    TooManyConnections,
     /// The query of `/readyz` is not the one that it takes.
     OtherQuery,
     /// The content type is not JSON.
@@ -122,10 +129,15 @@ struct Meaning(u16, Code, &'static str);
 impl ApiFault {
     /// The answer.
     pub(super) fn answer(&self, context: &ControlContext) -> Response {
+        self.answer_of(&context.system)
+    }
+
+    /// The answer of the gateway with this `system` (ERR-1).
+    pub(super) fn answer_of(&self, system: &str) -> Response {
         let Meaning(status, code, reason) = self.meaning();
         let mut body = json!({
             "id": uuid::Uuid::new_v4().to_string(),
-            "system": context.system,
+            "system": system,
             "status": status,
             "code": code.as_str(),
             "message": self.message(),
@@ -145,7 +157,7 @@ impl ApiFault {
                         .map(|fault| json!({ "reason": reason, "text": fault }));
                     members.insert("faults".into(), faults.collect());
                 }
-                Self::CursorTooOld { oldest } => {
+                Self::CursorTooOld { oldest } | Self::StreamRestored { oldest } => {
                     members.insert("oldest".into(), json!(oldest));
                 }
                 Self::OtherPsu { redirect_uri }
@@ -159,7 +171,7 @@ impl ApiFault {
         let mut answer = json(status, &body);
         let header = match self {
             Self::Unauthorized => Some((header::WWW_AUTHENTICATE, "Bearer")),
-            Self::Unavailable => Some((header::RETRY_AFTER, "1")),
+            Self::Unavailable | Self::TooManyConnections => Some((header::RETRY_AFTER, "1")),
             Self::TooManyWait => Some((header::RETRY_AFTER, "5")),
             // The rest of the body is not read.
             Self::LongBody | Self::SlowBody | Self::OldConnection => {
@@ -187,7 +199,9 @@ impl ApiFault {
             Self::EventsQuery(_) => Meaning(400, Code::BadRequest, "events-query-invalid"),
             Self::CursorUnknown => Meaning(400, Code::BadRequest, "cursor-unknown"),
             Self::CursorTooOld { .. } => Meaning(410, Code::BadRequest, "cursor-too-old"),
+            Self::StreamRestored { .. } => Meaning(410, Code::BadRequest, "stream-restored"),
             Self::TooManyWait => Meaning(503, Code::SystemError, "consumers-waiting"),
+            Self::TooManyConnections => Meaning(503, Code::SystemError, "connections-too-many"),
             Self::Unauthorized => Meaning(401, Code::Forbidden, "caller-unknown"),
             Self::OtherRole => Meaning(403, Code::Forbidden, "role-other"),
             Self::OtherMediaType => Meaning(415, Code::FormatError, "media-type-unsupported"),
@@ -248,7 +262,9 @@ impl ApiFault {
             Self::EventsQuery(text) => (*text).into(),
             Self::CursorUnknown => "The cursor in after is none of this gateway's stream of events; send next of an earlier answer, or leave after out to begin with the oldest event.".into(),
             Self::CursorTooOld { .. } => "Events after this cursor are no longer kept, so some are lost to this consumer. Compare the bank's records with POST /psu/list, and go on with after set to oldest.".into(),
+            Self::StreamRestored { .. } => "The state was restored to a moment before this cursor, and numbers of events are given again. Forget the numbers of earlier events, compare the bank's records with POST /psu/list, and go on with after set to oldest.".into(),
             Self::TooManyWait => "As many calls as may wait for events do; call again after Retry-After, or with wait=0.".into(),
+            Self::TooManyConnections => "The control listener has as many connections as it may; nothing was done: connect again after Retry-After.".into(),
             Self::OtherMediaType => "The body must be application/json.".into(),
             Self::LongBody => format!("The body must be whole, and of at most {MAX_BODY} bytes."),
             Self::SlowBody => "The body did not arrive in time.".into(),
@@ -365,7 +381,11 @@ mod tests {
             ApiFault::CursorTooOld {
                 oldest: String::new(),
             },
+            ApiFault::StreamRestored {
+                oldest: String::new(),
+            },
             ApiFault::TooManyWait,
+            ApiFault::TooManyConnections,
             ApiFault::OtherMediaType,
             ApiFault::LongBody,
             ApiFault::SlowBody,

@@ -1,22 +1,26 @@
 //! Listening on TCP, TLS over TCP, or a Unix socket, with the same routes.
 //!
-//! Invariants: handshake, head, body and answer each have a time-out, and the number of connections is bounded.
+//! Invariants: handshake, head, body and answer each have a time-out, and the number of connections is bounded. A request on a connection
+//! that loses its slot is told to come back, as long as few such connections are left.
 
 use super::{
     bound::{Bound, BoundSocket},
+    context::ControlContext,
+    fault::ApiFault,
     guard::{Arrival, ClientNames},
     running::RunningCalls,
-    slots::{Slots, TakenSlot},
+    slots::{Slot, Slots, TakenSlot},
 };
 use crate::{
     config::ControlTls,
-    in_use::Current,
     telemetry::{CallerEvent, Subject, Telemetry},
 };
 use axum::{
     Extension, Router,
+    extract::Request,
     http::{HeaderValue, header},
-    middleware,
+    middleware::{self, Next},
+    response::Response,
 };
 use hyper::server::conn::http1;
 use hyper_util::{
@@ -32,14 +36,17 @@ use std::{
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream, UnixListener, UnixStream},
-    sync::watch,
+    sync::{Semaphore, watch},
     task::JoinSet,
 };
 use tokio_rustls::TlsAcceptor;
 use tracing::Level;
 
 /// The most concurrent connections. The bank's SCA service and a few monitors need a dozen.
-const MAX_CONNECTIONS: usize = 256;
+const MAX_CONNECTIONS: usize = 192;
+
+/// The most connections that have lost their slots, and are open beside them for [`LAST_LOOK`].
+const MAX_LEAVING: usize = 64;
 
 /// The time-out of a TLS handshake.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
@@ -50,7 +57,8 @@ const HEAD_WITHIN: Duration = Duration::from_secs(10);
 /// The most bytes of a head.
 const MAX_HEAD: usize = 16 * 1024;
 
-/// How long an idle connection is still read when the listener closes: a call that is sent while its connection closes would be lost.
+/// How long an idle connection is still read when the listener closes, or the connection has lost its slot: a call that is sent while its
+/// connection closes would be lost.
 const LAST_LOOK: Duration = Duration::from_secs(1);
 
 /// The time-out of pending answers, and of calls whose callers disconnected, when the gateway stops.
@@ -62,23 +70,23 @@ pub type StopSignal = watch::Receiver<bool>;
 /// Serves until the gateway stops.
 pub(super) async fn serve(
     bound: Bound,
-    current: &Current,
+    context: &ControlContext,
     routes: Router,
     running: RunningCalls,
-    telemetry: Arc<Telemetry>,
     shutdown: StopSignal,
 ) -> io::Result<()> {
     let serving = Serving {
-        telemetry,
+        telemetry: Arc::clone(&context.telemetry),
         routes,
         running,
         shutdown,
         slots: Slots::new(MAX_CONNECTIONS),
+        leaving: Leaving::new(&context.system),
     };
     match bound.0 {
         BoundSocket::Tcp(listener) => {
             let listener = TcpListener::from_std(listener)?;
-            let tls = || current.load().control.tls.clone();
+            let tls = || context.current.load().control.tls.clone();
             serving.accept(listener, tls).await;
         }
         BoundSocket::Unix(listener, _file) => {
@@ -142,6 +150,49 @@ struct Serving {
     running: RunningCalls,
     shutdown: StopSignal,
     slots: Arc<Slots>,
+    leaving: Leaving,
+}
+
+/// The connections that have lost their slots.
+#[derive(Clone)]
+struct Leaving {
+    room: Arc<Semaphore>,
+    /// `system` of errors (ERR-1).
+    system: Arc<str>,
+}
+
+impl Leaving {
+    fn new(system: &str) -> Self {
+        Self {
+            room: Arc::new(Semaphore::new(MAX_LEAVING)),
+            system: system.into(),
+        }
+    }
+
+    /// Serves a request on a connection that has its slot, and tells others to come back.
+    async fn answer(
+        self,
+        slot: Arc<Slot>,
+        closing: StopSignal,
+        request: Request,
+        next: Next,
+    ) -> Response {
+        let answering = slot.answer();
+        let mut answer = if slot.is_lost() {
+            let mut answer = ApiFault::TooManyConnections.answer_of(&self.system);
+            let no_store = HeaderValue::from_static("no-store");
+            answer.headers_mut().insert(header::CACHE_CONTROL, no_store);
+            answer
+        } else {
+            next.run(request).await
+        };
+        if *closing.borrow() || slot.is_lost() {
+            let close = HeaderValue::from_static("close");
+            answer.headers_mut().insert(header::CONNECTION, close);
+        }
+        drop(answering);
+        answer
+    }
 }
 
 impl Serving {
@@ -170,7 +221,8 @@ impl Serving {
                     };
                     let tls = tls.map(|tls| (TlsAcceptor::from(tls.config), handshakes));
                     let routes = routes.layer(Extension(arrival));
-                    connections.spawn(connection(stream, tls, routes, shutdown, self.slots.take()));
+                    let (taken, leaving) = (self.slots.take(), self.leaving.clone());
+                    connections.spawn(connection(stream, tls, routes, shutdown, taken, leaving));
                 }
                 // No file descriptors are left, or the client disconnected. Retrying at once would keep a core busy.
                 Err(error) => {
@@ -223,29 +275,24 @@ async fn connection<S>(
     routes: Router,
     shutdown: StopSignal,
     taken: TakenSlot,
+    leaving: Leaving,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let slot = Arc::clone(taken.slot());
-    let closing = shutdown.clone();
-    let routes = routes.layer(middleware::from_fn(
-        move |request, next: middleware::Next| {
-            let answering = slot.answer();
-            let closing = closing.clone();
-            async move {
-                let mut answer = next.run(request).await;
-                if *closing.borrow() {
-                    let close = HeaderValue::from_static("close");
-                    answer.headers_mut().insert(header::CONNECTION, close);
-                }
-                drop(answering);
-                answer
-            }
-        },
-    ));
+    let (closing, room) = (shutdown.clone(), Arc::clone(&leaving.room));
+    let routes = routes.layer(middleware::from_fn(move |request, next| {
+        let (slot, closing) = (Arc::clone(&slot), closing.clone());
+        leaving.clone().answer(slot, closing, request, next)
+    }));
+    let mut serving = std::pin::pin!(serve_connection(stream, tls, routes, shutdown));
     tokio::select! {
-        () = serve_connection(stream, tls, routes, shutdown) => {}
+        () = &mut serving => return,
         () = taken.given_up() => {}
+    }
+    // A request that is on its way is told to come back.
+    if let Ok(_place) = room.try_acquire() {
+        let _ = tokio::time::timeout(LAST_LOOK, serving).await;
     }
 }
 
@@ -299,4 +346,53 @@ where
 
 async fn stopped(mut shutdown: StopSignal) {
     let _ = shutdown.wait_for(|stop| *stop).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    const REQUEST: &[u8] = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n";
+
+    /// What a connection answers to these bytes after it has lost its slot, and the time until it closes.
+    async fn without_a_slot(leaving: Leaving, sent: &[u8]) -> (String, Duration) {
+        let begin = tokio::time::Instant::now();
+        let slots = Slots::new(1);
+        let routes = Router::new().route("/livez", get(|| async { "served" }));
+        let (stop, shutdown) = watch::channel(false);
+        let (ours, mut theirs) = tokio::io::duplex(4_096);
+        let serving = connection(ours, None, routes, shutdown, slots.take(), leaving);
+        let serving = tokio::spawn(serving);
+        let _newer = slots.take();
+        theirs.write_all(sent).await.unwrap();
+        let mut text = String::new();
+        theirs.read_to_string(&mut text).await.unwrap();
+        serving.await.unwrap();
+        drop(stop);
+        (text, begin.elapsed())
+    }
+
+    //= ERR-4 refused
+    #[tokio::test(start_paused = true)]
+    async fn a_request_on_a_connection_without_a_slot_is_told_to_come_back() {
+        let leaving = Leaving::new("Gateway");
+        let (answer, _) = without_a_slot(leaving.clone(), REQUEST).await;
+        for part in [
+            "HTTP/1.1 503 ",
+            "retry-after: 1",
+            "connection: close",
+            "no-store",
+            "connections-too-many",
+        ] {
+            assert!(answer.contains(part), "{answer}");
+        }
+        // A silent connection closes after the last look at it, and beyond the bound at once.
+        let (answer, within) = without_a_slot(leaving.clone(), b"").await;
+        assert!(answer.is_empty() && within >= LAST_LOOK, "{within:?}");
+        let _all = leaving.room.clone().try_acquire_many_owned(64).unwrap();
+        let (answer, within) = without_a_slot(leaving, b"").await;
+        assert!(answer.is_empty() && within < LAST_LOOK, "{within:?}");
+    }
 }

@@ -123,9 +123,8 @@ impl Listener {
         let running = RunningCalls::default();
         let polling = Polling::new(closing.clone(), Arc::clone(&context));
         let routes = routes(Arc::clone(&context), stopping, polling, running.clone());
-        let telemetry = Arc::clone(&context.telemetry);
         tokio::select! {
-            served = listen::serve(self.bound, &context.current, routes, running, telemetry, closing) => {
+            served = listen::serve(self.bound, &context, routes, running, closing) => {
                 if let Err(error) = served {
                     tracing::error!(%error, "the control listener failed");
                 }

@@ -6,10 +6,11 @@
 use crate::{
     clock::Clock,
     state::{NewEvent, StateStore},
+    telemetry::Telemetry,
 };
 use std::{
     collections::VecDeque,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 use tokio::sync::Notify;
@@ -24,24 +25,27 @@ const AGAIN: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Observations {
     clock: Clock,
+    telemetry: Arc<Telemetry>,
     waiting: Mutex<VecDeque<NewEvent>>,
     more: Notify,
 }
 
 impl Observations {
-    /// None, with the clock that dates them.
-    pub fn new(clock: Clock) -> Self {
+    /// None, with the clock that dates them, and the metrics that count those that are lost.
+    pub fn new(clock: Clock, telemetry: Arc<Telemetry>) -> Self {
         Self {
             clock,
+            telemetry,
             waiting: Mutex::default(),
             more: Notify::new(),
         }
     }
 
-    /// Adds an observation. Beyond the bound it is lost, and the log says so.
+    /// Adds an observation. Beyond the bound it is lost: the log says so, and a metric counts it.
     pub fn push(&self, event: NewEvent) {
         let mut waiting = self.lock();
         if waiting.len() >= MOST {
+            self.telemetry.consumers.lost();
             tracing::error!(
                 kind = event.kind().name(),
                 "an event of a TPP is lost: too many wait for the state"
@@ -98,5 +102,29 @@ impl Observations {
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<NewEvent>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interface::TppId;
+
+    //= CTL-3 accepted
+    #[test]
+    fn what_is_lost_is_counted() {
+        let telemetry = Arc::new(Telemetry::new(None));
+        let observations = Observations::new(Clock::System, Arc::clone(&telemetry));
+        let tpp = TppId::parse("PSDNO-FSA-123456").unwrap();
+        for number in 0..MOST + 2 {
+            let lost = number.saturating_sub(MOST);
+            assert_eq!(
+                telemetry.consumers.lost_so_far(),
+                u64::try_from(lost).unwrap()
+            );
+            observations.push(NewEvent::TppSeen { tpp: tpp.clone() });
+        }
+        assert_eq!(telemetry.consumers.lost_so_far(), 2);
+        assert_eq!(observations.lock().len(), MOST);
     }
 }

@@ -1,14 +1,14 @@
 //! The bounded set of open connections of the control listener: an idle client cannot block another one.
 //!
-//! Invariant: a new connection gets a slot at once. If no slot is free, the oldest connection without a pending request is
-//! closed; if all connections of the older half have one, the oldest is. Probes are therefore answered at once, regardless of
+//! Invariant: a new connection gets a slot at once. If no slot is free, the oldest connection without a pending request gives
+//! its slot up; if all connections of the older half have one, the oldest does. Probes are therefore answered at once, regardless of
 //! idle clients.
 
 use std::{
     collections::VecDeque,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 use tokio::sync::Notify;
@@ -25,6 +25,8 @@ pub(super) struct Slots {
 pub(super) struct Slot {
     /// The number of pending requests.
     answering: AtomicUsize,
+    /// Whether the slot belongs to another connection now.
+    is_lost: AtomicBool,
     leave: Notify,
 }
 
@@ -45,6 +47,7 @@ impl Slots {
             let older = taken.iter().take(self.most / 2);
             let silent = older.into_iter().position(|slot| slot.is_silent());
             if let Some(slot) = taken.remove(silent.unwrap_or_default()) {
+                slot.is_lost.store(true, Ordering::Release);
                 slot.leave.notify_one();
             }
         }
@@ -66,6 +69,11 @@ impl Slots {
 impl Slot {
     fn is_silent(&self) -> bool {
         self.answering.load(Ordering::Acquire) == 0
+    }
+
+    /// Whether the slot belongs to another connection now: no further request is served.
+    pub(super) fn is_lost(&self) -> bool {
+        self.is_lost.load(Ordering::Acquire)
     }
 
     /// Marks a request as pending until the result is dropped.
@@ -98,7 +106,7 @@ impl TakenSlot {
         &self.slot
     }
 
-    /// Returns when the connection must close.
+    /// Returns when the slot belongs to another connection, and this one must close.
     pub(super) async fn given_up(&self) {
         self.slot.leave.notified().await;
     }

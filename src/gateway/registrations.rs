@@ -30,7 +30,7 @@ impl Tellers {
     pub(super) fn new(telemetry: &Arc<Telemetry>, clock: &Clock) -> Self {
         Self {
             telemetry: Arc::clone(telemetry),
-            observations: Arc::new(Observations::new(clock.clone())),
+            observations: Arc::new(Observations::new(clock.clone(), Arc::clone(telemetry))),
         }
     }
 }

@@ -28,6 +28,11 @@ impl EventKey {
             .map(|key| Some(Self(key)))
     }
 
+    /// A value that identifies the key, as it is stored beside the rows. It is the pseudonym of no customer, because a customer is UTF-8.
+    fn check_value(&self) -> String {
+        self.pseudonym(b"\xff key check").to_string()
+    }
+
     pub(super) fn pseudonym(&self, customer: &[u8]) -> CustomerPseudonym {
         let key = hmac::Key::new(hmac::HMAC_SHA256, &self.0);
         let tag = hmac::sign(&key, customer);
@@ -46,5 +51,40 @@ impl EventSettings {
     /// There is no such file, others may read it, or it is no key.
     pub fn check(&self) -> Result<(), OpenFault> {
         EventKey::read(self).map(drop)
+    }
+
+    /// The check value of the key; `None` if the settings name no key.
+    ///
+    /// # Errors
+    /// There is no such file, others may read it, or it is no key.
+    pub(super) fn key_check(&self) -> Result<Option<String>, OpenFault> {
+        let key = EventKey::read(self)?;
+        Ok(key.map(|key| key.check_value()))
+    }
+
+    /// Judges the check value that a state has recorded. Returns the one to record where there is none.
+    pub(super) fn judge_key(&self, found: Option<String>) -> Result<Option<String>, OpenFault> {
+        let (Some(path), Some(own)) = (&self.customer_key, self.key_check()?) else {
+            return Ok(None);
+        };
+        match found {
+            None => Ok(Some(own)),
+            Some(found) if found == own => Ok(None),
+            Some(_) => Err(OpenFault::CustomerKeyForeign(path.clone())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    //= CTL-3 accepted
+    #[test]
+    fn the_check_value_tells_keys_apart_and_shows_none() {
+        let [one, other] = [[1; 32], [2; 32]].map(EventKey);
+        assert_eq!(one.check_value(), EventKey([1; 32]).check_value());
+        assert_ne!(one.check_value(), other.check_value());
+        assert!(!one.check_value().contains("0101"));
     }
 }

@@ -59,8 +59,8 @@ pub struct Event {
     pub at: Timestamp,
     /// The kind.
     pub kind: EventKind,
-    /// The TPP's organizationIdentifier. Of a block it is in the spelling of the call; of a consent it is the identity that the TPP has when
-    /// the stream is read (CTL-4).
+    /// The TPP's organizationIdentifier. Of a consent or a block it is the identity that the TPP has when the stream is read (CTL-4); of a
+    /// block without the spaces and dashes of its id.
     pub tpp: String,
     /// The customer whose consent it is, if the bank named one and a key is configured.
     pub customer: Option<CustomerPseudonym>,
@@ -119,15 +119,24 @@ impl NewEvent {
 pub struct Cursor {
     pub(super) stream: u64,
     pub(super) sequence: u64,
+    /// The time of the event with this number, by which it is told from another one with the same number after a restored backup; `None` if
+    /// the cursor is after no event that is kept.
+    pub(super) at: Option<Timestamp>,
 }
 
 impl Cursor {
     /// The cursor of a text; `None` if it is none.
     pub fn parse(text: &str) -> Option<Self> {
-        let (stream, sequence) = text.split_once('-')?;
-        let stream = u64::from_str_radix(stream, 16).ok()?;
-        let sequence = sequence.parse().ok()?;
-        let cursor = Self { stream, sequence };
+        let (stream, place) = text.split_once('-')?;
+        let (sequence, at) = match place.split_once('-') {
+            Some((sequence, at)) => (sequence, Some(Timestamp::from_unix(at.parse().ok()?))),
+            None => (place, None),
+        };
+        let cursor = Self {
+            stream: u64::from_str_radix(stream, 16).ok()?,
+            sequence: sequence.parse().ok()?,
+            at,
+        };
         // Each cursor has one text.
         (cursor.to_string() == text).then_some(cursor)
     }
@@ -135,7 +144,11 @@ impl Cursor {
 
 impl fmt::Display for Cursor {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{:016x}-{}", self.stream, self.sequence)
+        write!(formatter, "{:016x}-{}", self.stream, self.sequence)?;
+        match self.at {
+            Some(at) => write!(formatter, "-{}", at.unix()),
+            None => Ok(()),
+        }
     }
 }
 
@@ -156,7 +169,12 @@ pub enum EventsAnswer {
         /// The cursor before the oldest event that is kept.
         oldest: Cursor,
     },
-    /// The cursor is of another state, or of a later moment than this one.
+    /// The state is that of a moment before the cursor, as after a restored backup: later events have numbers that others had.
+    Restored {
+        /// The cursor before the oldest event that is kept.
+        oldest: Cursor,
+    },
+    /// The cursor is of another state.
     Unknown,
 }
 

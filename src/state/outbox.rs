@@ -2,7 +2,7 @@
 
 use super::{Cursor, Event, EventsAnswer};
 
-/// The stream at one moment, with the events after some number.
+/// The stream at one moment, with the events from some number on.
 #[derive(Debug)]
 pub(super) struct Outbox {
     /// The id of the stream, which a copy of the state keeps.
@@ -15,7 +15,7 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
-    /// The answer to a reader who has read up to a cursor.
+    /// The answer to a reader who has read up to a cursor. The events are those from its last one on, if that is kept.
     pub(super) fn answer(self, after: Option<Cursor>, limit: usize) -> EventsAnswer {
         let Self {
             stream,
@@ -23,26 +23,34 @@ impl Outbox {
             pruned,
             mut events,
         } = self;
-        match after {
-            Some(after) if after.stream != stream || after.sequence > last => {
+        let oldest = Cursor {
+            stream,
+            sequence: pruned,
+            at: None,
+        };
+        if let Some(after) = after {
+            let taken = events.iter().find(|event| event.sequence == after.sequence);
+            let is_other = taken.is_some_and(|event| after.at.is_some_and(|at| event.at != at));
+            if after.stream != stream {
                 return EventsAnswer::Unknown;
-            }
-            Some(after) if after.sequence < pruned => {
-                let oldest = Cursor {
-                    stream,
-                    sequence: pruned,
-                };
+            } else if after.sequence > last || is_other {
+                return EventsAnswer::Restored { oldest };
+            } else if after.sequence < pruned {
                 return EventsAnswer::TooOld { oldest };
             }
-            _ => {}
+            events.retain(|event| event.sequence > after.sequence);
         }
         let is_behind = events.len() > limit;
         events.truncate(limit);
-        let begin = after.map_or(pruned, |after| after.sequence);
-        let sequence = events.last().map_or(begin, |event| event.sequence);
+        let begin = after.unwrap_or(oldest);
+        let next = events.last().map_or(begin, |event| Cursor {
+            stream,
+            sequence: event.sequence,
+            at: Some(event.at),
+        });
         EventsAnswer::Events {
             events,
-            next: Cursor { stream, sequence },
+            next,
             is_behind,
         }
     }
@@ -75,7 +83,20 @@ mod tests {
     }
 
     const fn cursor(stream: u64, sequence: u64) -> Cursor {
-        Cursor { stream, sequence }
+        let at = None;
+        Cursor {
+            stream,
+            sequence,
+            at,
+        }
+    }
+
+    fn with_time(sequence: u64, at: u64) -> Cursor {
+        let at = Some(Timestamp::from_unix(at));
+        Cursor {
+            at,
+            ..cursor(7, sequence)
+        }
     }
 
     fn next(answer: &EventsAnswer) -> (u64, bool) {
@@ -99,8 +120,12 @@ mod tests {
             next(&outbox(&[5]).answer(Some(cursor(7, 4)), 2)),
             (5, false)
         );
-        let text = cursor(7, 9).to_string();
-        assert_eq!(Cursor::parse(&text), Some(cursor(7, 9)));
+        // The event of the cursor is not answered again.
+        let answer = outbox(&[6, 7, 8]).answer(Some(with_time(6, 1)), 2);
+        assert_eq!(next(&answer), (8, false));
+        for cursor in [cursor(7, 9), with_time(9, 1)] {
+            assert_eq!(Cursor::parse(&cursor.to_string()), Some(cursor));
+        }
     }
 
     //= CTL-3 refused
@@ -109,10 +134,22 @@ mod tests {
         let too_old = outbox(&[5]).answer(Some(cursor(7, 3)), 2);
         let oldest = cursor(7, 4);
         assert_eq!(too_old, EventsAnswer::TooOld { oldest });
-        for other in [cursor(8, 5), cursor(7, 10)] {
-            assert_eq!(outbox(&[]).answer(Some(other), 2), EventsAnswer::Unknown);
+        let other = outbox(&[]).answer(Some(cursor(8, 5)), 2);
+        assert_eq!(other, EventsAnswer::Unknown);
+        // After a restored backup the number is not given yet, or is that of another event.
+        for later in [cursor(7, 10), with_time(6, 2)] {
+            let answer = outbox(&[6, 7]).answer(Some(later), 2);
+            assert_eq!(answer, EventsAnswer::Restored { oldest });
         }
-        for text in ["", "7-9", "0000000000000007-09", "0000000000000007", "x-1"] {
+        for text in [
+            "",
+            "7-9",
+            "0000000000000007-09",
+            "0000000000000007",
+            "x-1",
+            "0000000000000007-9-",
+            "0000000000000007-9-01",
+        ] {
             assert_eq!(Cursor::parse(text), None, "{text}");
         }
     }

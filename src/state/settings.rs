@@ -96,12 +96,27 @@ pub(super) const KEY_ROW: &str = "key_check";
 /// The row of `meta` with the environment.
 pub(super) const ENVIRONMENT_ROW: &str = "environment";
 
+/// The row of `meta` with the check value of the key for customers (CTL-3).
+pub(super) const CUSTOMER_KEY_ROW: &str = "customer_key_check";
+
+/// The rows of `meta` that a start compares, and records where they are missing.
+pub(super) const RECORDED: [&str; 2] = [ENVIRONMENT_ROW, CUSTOMER_KEY_ROW];
+
 impl StateSettings {
-    /// Judges the environment that a state has recorded. Returns the one to record where there is none.
-    pub(super) fn judge_environment(
+    /// Judges what a state has recorded in one of [`RECORDED`]. Returns the value to record where there is none.
+    pub(super) fn judge_recorded(
         &self,
+        row: &str,
         found: Option<String>,
-    ) -> Result<Option<&'static str>, OpenFault> {
+    ) -> Result<Option<String>, OpenFault> {
+        match row {
+            CUSTOMER_KEY_ROW => self.events.judge_key(found),
+            _ => Ok(self.judge_environment(found)?.map(str::to_owned)),
+        }
+    }
+
+    /// Judges the environment that a state has recorded. Returns the one to record where there is none.
+    fn judge_environment(&self, found: Option<String>) -> Result<Option<&'static str>, OpenFault> {
         let Some(asked) = self.environment.map(Environment::name) else {
             return Ok(None);
         };
@@ -166,6 +181,12 @@ pub enum OpenFault {
         /// The state file.
         file: PathBuf,
     },
+    /// The state knows another key for customers (CTL-3).
+    #[error(
+        "{0} is not the customer_key of the other gateways of this state: name the same file at each; if the bank changes the key, say so \
+         with `portvakt state accept-customer-key`, then start again"
+    )]
+    CustomerKeyForeign(PathBuf),
     /// Other users can read the key file.
     #[error("{0} can be read by others (mode {1:o}): chmod 600")]
     KeyReadable(PathBuf, u32),

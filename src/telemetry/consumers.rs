@@ -1,4 +1,4 @@
-//! The consumers of events, and how far each has come (CTL-3).
+//! The consumers of events, how far each has come, and the events that none of them gets (CTL-3).
 //!
 //! A consumer's position is the cursor that it last sent to this gateway. Invariant: the number of consumers is bounded. Deliberately not here:
 //! reading events, which the control listener does.
@@ -11,6 +11,7 @@ use super::{
     values::PollResult,
 };
 use crate::{clock::Timestamp, state::Cursor};
+use prometheus::IntCounter;
 use std::{
     collections::BTreeMap,
     sync::{Mutex, MutexGuard, PoisonError},
@@ -23,6 +24,7 @@ const MOST: usize = 16;
 #[derive(Debug)]
 pub(crate) struct ConsumerMetrics {
     polls: Counters<Poll>,
+    lost: IntCounter,
     known: Mutex<BTreeMap<String, Position>>,
 }
 
@@ -38,6 +40,7 @@ impl ConsumerMetrics {
     pub(super) fn new(registrar: &Registrar) -> Self {
         Self {
             polls: registrar.counters(&table::EVENT_POLLS),
+            lost: registrar.counter(&table::EVENTS_LOST),
             known: Mutex::default(),
         }
     }
@@ -45,6 +48,11 @@ impl ConsumerMetrics {
     /// Counts a call for events.
     pub(crate) fn count(&self, result: PollResult) {
         self.polls.of(result).inc();
+    }
+
+    /// Counts an observation that is no event, because too many wait for the state.
+    pub(crate) fn lost(&self) {
+        self.lost.inc();
     }
 
     /// Notes that a consumer has taken every event up to a cursor; `None` is before the oldest.
@@ -91,6 +99,13 @@ impl ConsumerMetrics {
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Position>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+impl ConsumerMetrics {
+    pub(crate) fn lost_so_far(&self) -> u64 {
+        self.lost.get()
     }
 }
 

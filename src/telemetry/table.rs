@@ -222,6 +222,8 @@ metrics! {
     "Events for the bank's services" {
         EVENT_POLLS = Counter "portvakt_event_polls_total" [Poll]
             "Calls of /events, by how they ended.";
+        EVENTS_LOST = Counter "portvakt_events_lost_total" []
+            "What this gateway observed of TPPs and lost, because 10 000 observations waited for the state already: there is no event of it.";
         EVENT_CONSUMER_WAITING = Gauge "portvakt_event_consumer_waiting_seconds" [Consumer]
             "The age of the oldest event after the cursor that a consumer sent to this gateway last; 0 if there is none. Where consumers call several gateways, the least of them is the number.";
     }

@@ -7,7 +7,7 @@ use super::{
     migrate,
     settings::PostgresSettings,
 };
-use crate::{AcceptedClock, OpenFault, StateSettings, stored::seconds};
+use crate::{AcceptedClock, OpenFault, StateSettings, settings::CUSTOMER_KEY_ROW, stored::seconds};
 use portvakt_base::clock::Timestamp;
 use tokio::runtime::Runtime;
 use tokio_postgres::{Error, types::ToSql};
@@ -111,6 +111,19 @@ impl Maintenance {
         runtime
             .block_on(accept(session, now))
             .map_err(|error| OpenFault::Postgres(text(&error)))
+    }
+
+    /// Records the key for customers of the settings in place of the one before (CTL-3). Returns whether the settings name one.
+    ///
+    /// # Errors
+    /// The key cannot be used, or it could not be written: nothing changed.
+    pub fn accept_customer_key(&self, settings: &StateSettings) -> Result<bool, OpenFault> {
+        let Some(own) = settings.events.key_check()? else {
+            return Ok(false);
+        };
+        let replace = "INSERT INTO meta VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+        self.query(replace, &[&CUSTOMER_KEY_ROW, &own])?;
+        Ok(true)
     }
 
     /// Keeps gateways out until the transaction ends.

@@ -7,12 +7,12 @@ use super::connect::{Connector, SCHEMA, SCHEMA_ROW, SCHEMAS_BEFORE, Session, tex
 use crate::{
     OpenFault, StateSettings, hash_key,
     keys::Keys,
-    settings::{ENVIRONMENT_ROW, KEY_ROW},
+    settings::{KEY_ROW, RECORDED},
 };
 use portvakt_base::private_file;
 use std::{path::Path, time::Duration};
 use tokio::time::timeout;
-use tokio_postgres::{Error, Transaction};
+use tokio_postgres::{Error, Transaction, types::ToSql};
 
 /// The time for each step. The commit of a new schema waits for the standby.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -66,8 +66,8 @@ pub(super) async fn check(session: &mut Session, key: &Path) -> Result<(), OpenF
     in_time(try_make(session, key)).await
 }
 
-/// Records the environment where none is, or only judges it, and refuses that of another one (CRT-9).
-pub(super) async fn keep_environment(
+/// Records the environment and the key for customers where none are, or only judges them, and refuses others (CRT-9, CTL-3).
+pub(super) async fn keep_recorded(
     session: &mut Session,
     settings: &StateSettings,
     writes: bool,
@@ -78,23 +78,25 @@ pub(super) async fn keep_environment(
         if meta(&transaction).await.map_err(fault)?.is_none() {
             return Ok(());
         }
-        let found = transaction
-            .query_opt(
-                "SELECT value FROM meta WHERE name = $1",
-                &[&ENVIRONMENT_ROW],
-            )
-            .await
-            .map_err(fault)?;
-        let found = found.map(|row| row.try_get(0)).transpose().map_err(fault)?;
-        let Some(own) = settings.judge_environment(found)?.filter(|_| writes) else {
-            return Ok(());
-        };
-        // Another gateway may record it at the same time: the next start compares.
-        let record = "INSERT INTO meta VALUES ($1, $2) ON CONFLICT DO NOTHING";
-        transaction
-            .execute(record, &[&ENVIRONMENT_ROW, &own])
-            .await
-            .map_err(fault)?;
+        if writes {
+            // Of two gateways that start at once, the second compares with what the first records.
+            let lock = "SELECT pg_advisory_xact_lock($1)";
+            transaction.query(lock, &[&LOCK]).await.map_err(fault)?;
+        }
+        for row in RECORDED {
+            let select = "SELECT value FROM meta WHERE name = $1";
+            let found = transaction.query_opt(select, &[&row]).await;
+            let found = found.map_err(fault)?.map(|row| row.try_get(0));
+            let own = settings.judge_recorded(row, found.transpose().map_err(fault)?)?;
+            let Some(own) = own.filter(|_| writes) else {
+                continue;
+            };
+            // An earlier version, which takes no lock, may record it at the same time: the next start compares.
+            let record = "INSERT INTO meta VALUES ($1, $2) ON CONFLICT DO NOTHING";
+            let parameters: [&(dyn ToSql + Sync); 2] = [&row, &own];
+            let recording = transaction.execute(record, &parameters);
+            recording.await.map_err(fault)?;
+        }
         transaction.commit().await.map_err(fault)
     })
     .await

@@ -145,7 +145,7 @@ impl Postgres {
                 let connector = Connector::new(postgres.clone());
                 let mut session = first(&connector).await?;
                 migrate::check(&mut session, &settings.hash_key).await?;
-                migrate::keep_environment(&mut session, settings, false).await?;
+                migrate::keep_recorded(&mut session, settings, false).await?;
                 if postgres.require_sync {
                     migrate::in_time(session.require_standby()).await?;
                 }
@@ -197,7 +197,7 @@ async fn begin(
     let connector = Connector::new(postgres.clone());
     let mut session = first(&connector).await?;
     let keys = migrate::prepare(&connector, &mut session, &settings.hash_key).await?;
-    migrate::keep_environment(&mut session, settings, true).await?;
+    migrate::keep_recorded(&mut session, settings, true).await?;
     let clock = migrate::in_time(stored_clock(&session)).await?;
     // The connections below need its place.
     drop(session);

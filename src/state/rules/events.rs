@@ -74,6 +74,15 @@ fn of_psu(
         of_psu(None, after, at, events);
         return;
     }
+    // The consents ended before the SCA that renews them, and nobody noted it yet.
+    if let (Some(old), Some(new)) = (before, after)
+        && ended_between(&old.psu, &new.psu)
+    {
+        let ended = old.with(|psu| psu.consents_ended = psu.last_sca);
+        of_psu(before, Some(&ended), at, events);
+        of_psu(Some(&ended), after, at, events);
+        return;
+    }
     let Some(bound) = after.or(before) else {
         return;
     };
@@ -116,6 +125,12 @@ fn of_psu(
 /// Whether the end of the PSU's consents was noted, and no SCA was completed since.
 fn has_ended(psu: &Psu) -> bool {
     psu.consents_ended.is_some() && psu.consents_ended == psu.last_sca
+}
+
+/// Whether the consents had ended without a note of it when the next SCA was completed.
+fn ended_between(old: &Psu, new: &Psu) -> bool {
+    let end = old.last_sca.map(|at| at.unix().saturating_add(SCA_LASTS));
+    !has_ended(old) && end.is_some_and(|end| new.last_sca.is_some_and(|next| next.unix() > end))
 }
 
 /// `None` if the consents are the same.
@@ -388,6 +403,18 @@ mod tests {
         let kinds: Vec<_> = events.iter().map(|event| event.kind.name()).collect();
         assert_eq!(kinds, ["consent-expired", "consent-given"]);
         assert!(events.iter().all(|event| event.customer.is_some()));
+        // The same where nobody noted the end before the SCA, and an SCA within the time is no event.
+        for (renewed, expected) in [
+            (SCA_LASTS + 1, &["consent-expired", "consent-given"][..]),
+            (SCA_LASTS, &[]),
+        ] {
+            let stored = bound("PSDNO-FSA-1", Some((0, None)));
+            let renewed = stored.with(|psu| psu.last_sca = Some(at(renewed)));
+            assert_eq!(
+                super::tests::kinds(Some(stored), &[Some(renewed)]),
+                expected
+            );
+        }
         // What has ended is not withdrawn.
         assert_eq!(super::tests::kinds(Some(ended), &[None]), [""; 0]);
     }

@@ -6,7 +6,7 @@
 use super::super::{
     OpenFault, StateSettings, hash_key,
     keys::Keys,
-    settings::{ENVIRONMENT_ROW, KEY_ROW},
+    settings::{CUSTOMER_KEY_ROW, KEY_ROW, RECORDED},
 };
 use portvakt_base::private_file;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior};
@@ -108,7 +108,7 @@ pub(super) fn try_open(settings: &StateSettings) -> Result<(), OpenFault> {
     let version = schema(&connection).map_err(fault)?;
     check_known(path, version)?;
     prove_key(&connection, settings, &Keys::new(&secret))?;
-    settings.judge_environment(recorded(&connection, path, ENVIRONMENT_ROW)?)?;
+    to_record(&connection, settings)?;
     // Another process may hold the lock of writers, as a tool that was forgotten.
     connection
         .execute_batch("PRAGMA query_only = OFF")
@@ -175,9 +175,7 @@ pub(super) fn open(settings: &StateSettings) -> Result<(Connection, Identity, Ke
     let mut connection = connect(path).map_err(|error| damaged(path, &error))?;
     migrate(&mut connection, path, &keys.check_value())?;
     prove_key(&connection, settings, &keys)?;
-    let found = recorded(&connection, path, ENVIRONMENT_ROW)?;
-    if let Some(own) = settings.judge_environment(found)? {
-        let row = (ENVIRONMENT_ROW, own);
+    for row in to_record(&connection, settings)? {
         let done = connection.execute("INSERT INTO meta VALUES (?1, ?2)", row);
         done.map_err(|error| damaged(path, &error))?;
     }
@@ -325,6 +323,37 @@ fn check_known(path: &Path, found: i64) -> Result<i64, OpenFault> {
         });
     }
     Ok(known)
+}
+
+/// Judges what an open file has recorded. Returns the rows of `meta` that it lacks.
+fn to_record(
+    connection: &Connection,
+    settings: &StateSettings,
+) -> Result<Vec<(&'static str, String)>, OpenFault> {
+    let mut missing = Vec::new();
+    for row in RECORDED {
+        let found = recorded(connection, &settings.file, row)?;
+        let own = settings.judge_recorded(row, found)?;
+        missing.extend(own.map(|own| (row, own)));
+    }
+    Ok(missing)
+}
+
+/// Records the key for customers of the settings in place of the one before (CTL-3): for the tools. Returns whether the settings name one.
+///
+/// # Errors
+/// The key or the file cannot be used: nothing changed.
+pub fn accept_customer_key(
+    connection: &Connection,
+    settings: &StateSettings,
+) -> Result<bool, OpenFault> {
+    let Some(own) = settings.events.key_check()? else {
+        return Ok(false);
+    };
+    let replace = "INSERT OR REPLACE INTO meta VALUES (?1, ?2)";
+    let done = connection.execute(replace, (CUSTOMER_KEY_ROW, own));
+    done.map_err(|error| damaged(&settings.file, &error))?;
+    Ok(true)
 }
 
 /// A row of `meta`.

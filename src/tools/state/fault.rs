@@ -24,6 +24,9 @@ pub enum StateFault {
     /// The configuration names no database.
     #[error("the configuration has no state.postgres to copy to")]
     NoPostgres,
+    /// The configuration names no key for customers.
+    #[error("the configuration has no state.events.customer_key: name the new key first")]
+    NoCustomerKey,
     /// Another process uses the file.
     #[error("{0} is in use: stop every gateway on it, then start again")]
     InUse(PathBuf),

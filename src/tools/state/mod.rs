@@ -1,6 +1,7 @@
-//! `portvakt state show | check | drop-unknown | export | vacuum | copy | accept-clock`: maintains the state of a gateway while it runs.
+//! `portvakt state show | check | drop-unknown | export | vacuum | copy | accept-clock | accept-customer-key`: maintains the state of a
+//! gateway while it runs.
 //!
-//! Invariant: only the requested change is made: a missing state is not created, but for the tables that `copy` fills; the key is read
+//! Invariant: only the requested change is made: a missing state is not created, but for the tables that `copy` fills; the hash key is read
 //! only to prove that it belongs to the state, and is never made. Deliberately not here: importing PSUs, and metrics of a running gateway.
 
 // The `copy` command.
@@ -92,6 +93,13 @@ pub enum StateCommand {
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
     },
+    /// Say that the bank changes the key for customers in events: from now on only gateways with the state.events.customer_key of this
+    /// configuration start. Put the new file at every gateway first, and restart each of them afterwards.
+    AcceptCustomerKey {
+        /// The gateway's configuration.
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+    },
 }
 
 /// Runs a command, and writes its result to `out`.
@@ -109,13 +117,14 @@ pub fn run(
     | StateCommand::Export { config, .. }
     | StateCommand::Vacuum { config }
     | StateCommand::Copy { config }
-    | StateCommand::AcceptClock { config }) = command;
+    | StateCommand::AcceptClock { config }
+    | StateCommand::AcceptCustomerKey { config }) = command;
     let state = Settings::load(config)
         .map_err(StateFault::Config)?
         .fixed
         .state;
     match &state.engine {
-        EngineSettings::Sqlite => in_file(command, &state.file, now, out),
+        EngineSettings::Sqlite => in_file(command, &state, now, out),
         EngineSettings::Postgres(postgres) => in_postgres(command, &state, postgres, now, out),
     }
 }
@@ -123,10 +132,11 @@ pub fn run(
 /// The commands on a file.
 fn in_file(
     command: &StateCommand,
-    path: &Path,
+    state: &StateSettings,
     now: Timestamp,
     out: &mut impl Write,
 ) -> Result<ExitCode, StateFault> {
+    let path = state.file.as_path();
     file::must_be_ours(path)?;
     let good = |said| (said, ExitCode::SUCCESS);
     let (said, code) = match command {
@@ -139,6 +149,14 @@ fn in_file(
         StateCommand::Export { copy, .. } => good(export(path, copy)?),
         StateCommand::Vacuum { .. } => good(vacuum(path)?),
         StateCommand::AcceptClock { .. } => good(accept_clock(path, now)?),
+        StateCommand::AcceptCustomerKey { .. } => {
+            let connection =
+                file::connect(path).map_err(|error| StateFault::Sql(path.to_owned(), error))?;
+            good(accepted_key(file::accept_customer_key(
+                &connection,
+                state,
+            )?)?)
+        }
     };
     match out.write_all(said.as_bytes()) {
         Ok(()) => Ok(code),
@@ -180,6 +198,11 @@ fn in_postgres(
             let accepted = Maintenance::open_existing(state, postgres)?.accept_clock(now)?;
             // A closed output does not undo it.
             let _ = out.write_all(accepted_clock(accepted, now).as_bytes());
+        }
+        StateCommand::AcceptCustomerKey { .. } => {
+            let database = Maintenance::open_existing(state, postgres)?;
+            let said = accepted_key(database.accept_customer_key(state)?)?;
+            let _ = out.write_all(said.as_bytes());
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -240,6 +263,13 @@ fn accept_clock(path: &Path, now: Timestamp) -> Result<String, StateFault> {
     }
     let accepted = clock::accept(&mut connection, now).map_err(sql)?;
     Ok(accepted_clock(accepted, now))
+}
+
+fn accepted_key(is_named: bool) -> Result<String, StateFault> {
+    let said = "the state has the customer_key of this configuration: restart each gateway; one that runs keeps the key that it began with\n";
+    is_named
+        .then(|| said.to_owned())
+        .ok_or(StateFault::NoCustomerKey)
 }
 
 fn accepted_clock(accepted: AcceptedClock, now: Timestamp) -> String {

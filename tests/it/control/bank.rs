@@ -119,11 +119,12 @@ impl Site {
         let links = Arc::clone(&in_use.links);
         let store = Arc::new(store);
         eventually("the first write", || store.has_written());
+        let observations = Observations::new(clock.clone(), Arc::clone(&telemetry));
         let context = ControlContext {
             system: fixed.system,
             store,
             clock: clock.clone(),
-            observations: Arc::new(Observations::new(clock.clone())),
+            observations: Arc::new(observations),
             telemetry,
             current: Arc::new(Current::from_pointee(in_use)),
             reload: None,

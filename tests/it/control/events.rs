@@ -3,10 +3,10 @@
 use super::bank::{Bank, NOW, PSU, Site, TPP, bank, fails, free_address, get};
 use crate::{
     audit::records,
-    harness::{Answer, connect_plainly, eventually, missing},
+    harness::{Answer, Wire, connect_plainly, eventually, missing},
 };
 use serde_json::{Value, json};
-use std::{fs, net::TcpStream, path::Path, process::Command, thread};
+use std::{fs, io::Write, net::TcpStream, path::Path, process::Command, thread};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 const EVENTS: &str = "fedcba9876543210fedcba9876543210";
@@ -38,6 +38,10 @@ fn bind(bank: &Bank, accounts: Option<&[&str]>) {
 
 fn poll(bank: &Bank, query: &str) -> Answer {
     bank.send(&get(&format!("/events{query}"), ""))
+}
+
+fn metrics(bank: &Bank) -> String {
+    String::from_utf8(bank.send(&get("/metrics", "")).body).unwrap()
 }
 
 /// The events of an answer, and its cursor.
@@ -102,15 +106,19 @@ fn a_consent_that_is_narrowed_and_withdrawn() {
 fn a_consent_is_that_of_the_identity_that_the_tpp_has_now() {
     let (_site, bank) = bank();
     bind(&bank, None);
+    block(&bank, "fraud");
     let moved = json!({ "from": TPP, "to": "PSDNO-FSA-999" });
     assert_eq!(bank.post("/tpp/move", &moved).status, 200);
     let all = json!({ "customer": CUSTOMER });
     assert_eq!(bank.post("/psu/withdraw", &all).status, 200);
     let (events, _) = taken(&poll(&bank, ""));
-    assert_eq!(kinds(&events), ["consent-given", "consent-withdrawn"]);
+    let expected = ["consent-given", "tpp-blocked", "consent-withdrawn"];
+    assert_eq!(kinds(&events), expected);
     for event in &events {
         assert_eq!(event["tpp"], "PSDNO-FSA-999", "{event}");
-        assert_eq!(event["corporate"], false, "{event}");
+        if event["kind"] != "tpp-blocked" {
+            assert_eq!(event["corporate"], false, "{event}");
+        }
     }
 }
 
@@ -133,8 +141,7 @@ fn a_call_that_waits_is_answered_at_once() {
     let stream = connect_plainly(address).unwrap();
     let waiting = thread::spawn(move || super::bank::exchange(stream, &request));
     eventually("the call waits", || {
-        let metrics = bank.send(&get("/metrics", ""));
-        String::from_utf8(metrics.body).is_ok_and(|text| text.contains("consumer=\"token\""))
+        metrics(&bank).contains("consumer=\"token\"")
     });
     bank.stop();
     assert!(taken(&waiting.join().unwrap()).0.is_empty());
@@ -148,6 +155,13 @@ fn a_wrong_query_and_a_foreign_cursor_are_refused() {
         "?limit=0",
         "?limit=1001",
         "?limit=x",
+        "?limit=+5",
+        "?limit=%205",
+        "?limit=5.0",
+        "?limit=05",
+        "?limit=",
+        "?wait=+5",
+        "?wait=00",
         "?wait=61",
         "?wait=-1",
         "?wait=1&wait=1",
@@ -164,8 +178,35 @@ fn a_wrong_query_and_a_foreign_cursor_are_refused() {
         let answer = poll(&bank, &format!("?after={cursor}"));
         fails(&answer, 400, "BAD_REQUEST", "cursor-unknown");
     }
+    // A call that is refused is the place of no consumer.
+    assert!(!metrics(&bank).contains("consumer=\"token\""));
     let posted = bank.post("/events", &json!({}));
     fails(&posted, 405, "BAD_REQUEST", "method-not-allowed");
+}
+
+//= CTL-3 accepted
+#[test]
+fn a_call_by_head_is_answered_and_is_no_poll() {
+    let (_site, bank) = bank();
+    let address = bank.address.tcp().unwrap();
+    for path in ["/events", "/tpp/blocks"] {
+        let head = format!("HEAD {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        let mut stream = connect_plainly(address).unwrap();
+        stream.write_all(head.as_bytes()).unwrap();
+        let answer = Wire::new(stream).answer("HEAD").unwrap();
+        assert_eq!((answer.status, answer.body.len()), (200, 0), "{path}");
+    }
+    let polls = |text: &str| {
+        let polls = text
+            .lines()
+            .filter(|line| line.starts_with("portvakt_event_polls_total{"));
+        polls.filter(|line| !line.ends_with(" 0")).count()
+    };
+    let text = metrics(&bank);
+    assert_eq!(polls(&text), 0);
+    assert!(!text.contains("consumer=\"token\""));
+    poll(&bank, "");
+    assert_eq!(polls(&metrics(&bank)), 1);
 }
 
 //= CTL-3 accepted
@@ -209,7 +250,7 @@ fn a_bounded_number_of_calls_waits() {
     let ask = || {
         let mut stream = connect_plainly(address).unwrap();
         let request = get("/events?wait=60", "");
-        std::io::Write::write_all(&mut stream, &request).unwrap();
+        stream.write_all(&request).unwrap();
         stream
     };
     let mut waiting: Vec<TcpStream> = (0..16).map(|_| ask()).collect();

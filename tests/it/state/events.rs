@@ -9,8 +9,9 @@ use crate::harness::{Lines, eventually_async, postgres};
 use portvakt::{
     interface::ForbiddenTpp,
     state::{
-        AccessesOf, Block, BlockScope, ConsentAccounts, Cursor, Event, EventKind, EventsAnswer,
-        Learned, LearnedContext, NewEvent, PostgresSettings, StateSettings, StateStore, Withdraw,
+        AccessesOf, Block, BlockScope, ConsentAccounts, Cursor, EngineSettings, Event, EventKind,
+        EventsAnswer, Learned, LearnedContext, NewEvent, PostgresSettings, StateSettings,
+        StateStore, Withdraw, postgres::maintain::Maintenance, sqlite::file,
     },
 };
 use std::{
@@ -25,6 +26,7 @@ on_every_engine!(
     each_verb_has_its_event,
     an_observation_of_two_gateways_is_one_event,
     a_consent_expires_once_for_all_gateways,
+    a_consent_that_is_renewed_late_has_expired,
     events_are_read_in_order_while_two_gateways_write,
     a_waiting_reader_is_woken,
     a_restart_keeps_the_stream,
@@ -214,6 +216,30 @@ async fn a_consent_expires_once_for_all_gateways<D: Data>() {
 }
 
 //= CTL-3 accepted
+async fn a_consent_that_is_renewed_late_has_expired<D: Data>() {
+    let data = D::new();
+    let store = &data.open();
+    store.finish(finish(1, 1, "s", BEGIN)).await.unwrap();
+    // Housekeeping may remove this event from now on.
+    let (_, cursor) = after(store, None).await;
+    let kinds = async || {
+        let (events, _) = after(store, Some(cursor)).await;
+        let kinds = events.iter().map(|event| event.kind.name());
+        kinds.collect::<Vec<_>>()
+    };
+    // Housekeeping notes the end before the SCA, or the SCA itself does.
+    let renewed = finish(2, 1, "s", BEGIN + 180 * DAY + 1);
+    store.finish(renewed).await.unwrap();
+    assert_eq!(kinds().await, ["consent-expired", "consent-given"]);
+    // Neither says it again, nor does an SCA within the time.
+    store.tidy(at(BEGIN + 180 * DAY + 2)).await.unwrap();
+    let again = finish(3, 1, "s", BEGIN + 200 * DAY);
+    store.finish(again).await.unwrap();
+    let expected = ["consent-expired", "consent-given", "consent-given"];
+    assert_eq!(kinds().await, expected);
+}
+
+//= CTL-3 accepted
 async fn events_are_read_in_order_while_two_gateways_write<D: Data>() {
     let data = D::new();
     let two = [Arc::new(data.open()), Arc::new(data.open())];
@@ -294,7 +320,8 @@ async fn an_old_cursor_is_refused<D: Data>() {
         }
     })
     .await;
-    assert_eq!(oldest, end);
+    // The same place; an event that is removed has no time.
+    assert!(end.to_string().starts_with(&format!("{oldest}-")));
     assert_eq!(after(store, Some(oldest)).await.0, []);
     let finish = finish(9, 9, "s", BEGIN + 31 * DAY);
     store.finish(finish).await.unwrap();
@@ -315,9 +342,110 @@ async fn a_cursor_of_another_state_is_refused<D: Data>() {
     assert_eq!(refused, EventsAnswer::Unknown);
     // Nor one of a later moment, as after a restored backup.
     let text = cursor.to_string();
-    let later = Cursor::parse(&text.replace("-1", "-2")).unwrap();
-    let refused = one.events(Some(later), MOST).await.unwrap();
-    assert_eq!(refused, EventsAnswer::Unknown);
+    let (stream, _) = text.split_once('-').unwrap();
+    for later in ["2", "1-9"] {
+        let later = Cursor::parse(&format!("{stream}-{later}"));
+        let refused = one.events(later, MOST).await.unwrap();
+        assert!(
+            matches!(refused, EventsAnswer::Restored { .. }),
+            "{refused:?}"
+        );
+    }
+}
+
+//= CTL-3 refused
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restored_backup_is_told_also_after_further_events() {
+    let (data, restored) = (SqliteFolder::new(), SqliteFolder::new());
+    let store = data.open();
+    store.finish(finish(1, 1, "s", BEGIN)).await.unwrap();
+    let (_, kept) = after(&store, None).await;
+    let (from, to) = (data.settings(), restored.settings());
+    std::fs::create_dir(to.file.parent().unwrap()).unwrap();
+    std::fs::copy(&from.hash_key, &to.hash_key).unwrap();
+    let sql = rusqlite::Connection::open(&from.file).unwrap();
+    sql.execute("VACUUM INTO ?1", [to.file.to_str().unwrap()])
+        .unwrap();
+    store.finish(finish(2, 2, "s", BEGIN + 1)).await.unwrap();
+    let (_, lost) = after(&store, None).await;
+    let store = restored.open();
+    // First its number is not given yet, then it is that of another event.
+    for number in 3..6 {
+        let answer = store.events(Some(lost), MOST).await.unwrap();
+        let EventsAnswer::Restored { oldest } = answer else {
+            panic!("{answer:?}")
+        };
+        let (events, _) = after(&store, Some(oldest)).await;
+        assert_eq!(events.len(), usize::try_from(number - 2).unwrap());
+        let finish = finish(number, u128::from(number), "s", BEGIN + 9);
+        store.finish(finish).await.unwrap();
+    }
+    // A cursor from before the backup goes on.
+    assert_eq!(after(&store, Some(kept)).await.0.len(), 3);
+}
+
+/// CTL-3: each gateway of a state has the same key, until an operator says that it changes.
+async fn one_customer_key(mut settings: StateSettings, accept: impl Fn(&StateSettings)) {
+    let key_of = |settings: &mut StateSettings, name: &str, byte: u8| {
+        let file = settings.hash_key.with_file_name(name);
+        std::fs::write(&file, [byte; 32]).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+        settings.events.customer_key = Some(file);
+    };
+    let judged = |settings: &StateSettings| {
+        let tried = StateStore::try_open(settings).map_err(|fault| fault.to_string());
+        let opened = StateStore::open(settings).map(drop);
+        assert_eq!(opened.map_err(|fault| fault.to_string()), tried);
+        tried
+    };
+    // A gateway without a key records none.
+    assert_eq!(judged(&settings), Ok(()));
+    key_of(&mut settings, "one.key", 1);
+    let mut other = settings.clone();
+    key_of(&mut other, "other.key", 2);
+    assert_eq!(judged(&settings), Ok(()));
+    let refused = judged(&other).unwrap_err();
+    for part in ["other.key", "accept-customer-key"] {
+        assert!(refused.contains(part), "{refused}");
+    }
+    assert_eq!(judged(&settings), Ok(()));
+    accept(&other);
+    assert_eq!(judged(&other), Ok(()));
+    assert!(judged(&settings).unwrap_err().contains("one.key"));
+    other.events.customer_key = None;
+    assert_eq!(judged(&other), Ok(()));
+}
+
+//= CTL-3 accepted
+//= CTL-3 refused
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn gateways_with_two_customer_keys_are_refused() {
+    let data = SqliteFolder::new();
+    let accept = |settings: &StateSettings| {
+        let sql = file::connect(&settings.file).unwrap();
+        assert!(file::accept_customer_key(&sql, settings).unwrap());
+    };
+    one_customer_key(data.settings(), accept).await;
+}
+
+//= CTL-3 accepted
+//= CTL-3 refused
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn gateways_with_two_customer_keys_are_refused_in_postgres() {
+    let Some(_) = postgres() else { return };
+    let data = PostgresSchema::new();
+    let accept = |settings: &StateSettings| {
+        let EngineSettings::Postgres(server) = settings.engine.clone() else {
+            panic!("it is no database")
+        };
+        let settings = settings.clone();
+        let accepting = std::thread::spawn(move || {
+            let database = Maintenance::open_existing(&settings, &server).unwrap();
+            assert!(database.accept_customer_key(&settings).unwrap());
+        });
+        accepting.join().unwrap();
+    };
+    one_customer_key(data.0.clone(), accept).await;
 }
 
 //= CTL-3 accepted
