@@ -53,15 +53,11 @@ const RUNTIMES_WITHIN: Duration = Duration::from_secs(2);
 /// The longest waits after the drain: for the runtimes, for the certificates that were seen, for the last observations of TPPs, for the last
 /// records of the audit and lines of the access log, for both again when they are closed, for the last lines of events, and for calls of an
 /// HSM. Only a disk, a reader or an HSM that takes nothing more makes them as long.
-const AFTER_DRAIN: [Duration; 9] = [
+const AFTER_DRAIN: [Duration; 5] = [
     RUNTIMES_WITHIN,
     seen::LAST_WITHIN,
-    LAST_WITHIN,
-    LAST_WITHIN,
-    LAST_WITHIN,
     audit::LAST_WITHIN,
-    LAST_WITHIN,
-    LAST_WITHIN,
+    LAST_WITHIN.saturating_mul(5),
     hsm::END_WITHIN,
 ];
 
