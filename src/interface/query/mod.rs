@@ -93,12 +93,15 @@ impl<'a> Query<'a> {
     }
 
     /// The query without its offset and limit, the same for every page of a list in whatever order its parameters stand
-    /// (QUO-13). Names and values are as received, so that another spelling counts as another list.
+    /// (QUO-13). Names and values are as received, so that another spelling counts as another list; but a `booked` that is the default
+    /// anyway is left out, because links to later pages may name it where the first page did not.
     pub fn without_page(&self, operation: &Operation) -> String {
         let is_of_page = |piece: &&Piece<'_>| {
             let parameter = piece.parameter.and_then(|at| operation.query.get(at));
-            parameter.is_some_and(|parameter| {
-                matches!(parameter.kind, ParameterKind::Offset | ParameterKind::Limit)
+            parameter.is_some_and(|parameter| match parameter.kind {
+                ParameterKind::Offset | ParameterKind::Limit => true,
+                ParameterKind::BookingStatus => piece.value.as_deref() == Some("booked"),
+                _ => false,
             })
         };
         let rest = self.pieces.iter().filter(|piece| !is_of_page(piece));

@@ -214,6 +214,12 @@ fn what_later_stages_read() {
     assert_eq!((first.limit(), second.limit()), (Some(5), Some(7)));
     assert_eq!(first.without_page(&list), second.without_page(&list));
     assert_eq!(read("offset=3&limit=1").without_page(&list), "");
+    assert_eq!(
+        read("bookingStatus=booked&offset=3").without_page(&list),
+        ""
+    );
+    let both = read("bookingStatus=both&offset=3");
+    assert_eq!(both.without_page(&list), "bookingStatus=both");
 }
 
 /// A line of 16 KiB (HTTP-9) can hold eight thousand names.
