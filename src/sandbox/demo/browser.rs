@@ -98,6 +98,7 @@ fn fill(form: &mut Form, identity: &str) -> String {
     if form.fill("identity", identity) {
         return "with a national identity number".into();
     }
+    form.choose_first();
     match form.tick("account", true) {
         0 => "confirmed".into(),
         accounts => format!("with {accounts} accounts ticked"),

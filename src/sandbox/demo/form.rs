@@ -68,6 +68,18 @@ impl Form {
             .count()
     }
 
+    /// Chooses the first of each group of radio buttons of which none is chosen.
+    pub(crate) fn choose_first(&mut self) {
+        let chosen = self.inputs.iter().filter(|input| input.checked);
+        let mut known: Vec<_> = chosen.map(|input| input.name.clone()).collect();
+        for input in self.inputs.iter_mut().filter(|input| input.kind == "radio") {
+            if !known.contains(&input.name) {
+                known.push(input.name.clone());
+                input.checked = true;
+            }
+        }
+    }
+
     /// Which boxes and buttons are ticked, by their values.
     #[cfg(test)]
     pub(crate) fn ticked(&self) -> Vec<&str> {
@@ -172,6 +184,23 @@ mod tests {
         assert_eq!(press(&form), format!("{start}&account=2&step=approve"));
         assert_eq!(form.tick("account", false), 2);
         assert_eq!(press(&form), "request=a%26b%3C&identity=1&step=approve");
+    }
+
+    #[test]
+    fn one_radio_button_of_each_group_is_chosen() {
+        let radio = |name, rest| format!("<input type=\"radio\" name=\"{name}\" value={rest}>");
+        let radios = [
+            radio("context", "\"1\""),
+            radio("context", "\"2\""),
+            radio("app", "\"3\""),
+            radio("app", "\"4\" checked"),
+        ];
+        let button = "<button name=\"step\" value=\"go\">";
+        let page = format!("<form action=\"sca\">{}{button}</form>", radios.concat());
+        let mut form = Form::read(&page).unwrap();
+        form.choose_first();
+        assert_eq!(form.ticked(), ["1", "4"]);
+        assert_eq!(form.go_on(), "context=1&app=4&step=go");
     }
 
     #[test]
