@@ -13,6 +13,8 @@ import java.util.*;
 /** Signs requests of java.net.http: new TppSignature("tpp.pem", "tpp.key").request("GET", uri, headers, "") */
 public record TppSignature(X509Certificate certificate, PrivateKey key) {
     static final List<String> SIGNED = List.of("date", "digest", "x-request-id", "psu-id", "psu-corporate-id", "tpp-redirect-uri");
+    // Java's own RFC_1123_DATE_TIME writes days before the tenth with one digit.
+    static final DateTimeFormatter DATE = DateTimeFormatter.ofPattern("EEE, dd MMM yyyy HH:mm:ss 'GMT'", Locale.ENGLISH);
 
     public TppSignature(String certificateFile, String keyFile) throws Exception {
         this((X509Certificate) CertificateFactory.getInstance("X.509").generateCertificate(new FileInputStream(certificateFile)),
@@ -23,7 +25,7 @@ public record TppSignature(X509Certificate certificate, PrivateKey key) {
     public HttpRequest request(String method, URI uri, Map<String, String> more, String body) throws Exception {
         var headers = new TreeMap<String, String>(String.CASE_INSENSITIVE_ORDER);
         headers.putAll(more);
-        headers.put("date", DateTimeFormatter.RFC_1123_DATE_TIME.format(ZonedDateTime.now(ZoneOffset.UTC)));
+        headers.put("date", DATE.format(ZonedDateTime.now(ZoneOffset.UTC)));
         headers.putIfAbsent("x-request-id", UUID.randomUUID().toString());
         if (!body.isEmpty()) headers.put("digest", "SHA-256=" + b64(MessageDigest.getInstance("SHA-256").digest(utf8(body))));
         String query = uri.getRawQuery() == null ? "" : "?" + uri.getRawQuery();
