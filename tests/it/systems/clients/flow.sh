@@ -15,7 +15,7 @@ call() {
 # The PSU's part; prints the redirect.
 sca() { "$approve" approve "$(jq -er ._links.scaRedirect.href)"; }
 
-parameter() { printf '%s' "$back" | sed "s/.*[?&]$1=\([^&]*\).*/\1/"; }
+parameter() { printf '%s' "$back" | sed -n "s/.*[?&]$1=\([^&]*\).*/\1/p"; }
 
 back=$(call GET /v1/accounts | sca)
 psu="PSU-ID: $(parameter psu-id)" session="TPP-Session-ID: $(parameter tpp-session-id)"
