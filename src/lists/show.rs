@@ -188,7 +188,12 @@ impl Shown {
         let lists = std::iter::once(&self.bundle.list_of_lists).chain(&self.bundle.lists);
         let ended = lists.filter_map(|list| {
             let end = list.signer_not_after.filter(|end| *end < now)?;
-            Some(format!("  {} ended {end}: {}", list.territory, list.signer))
+            // Not by its subject, which may have the identity number of a person.
+            let digest = &list.signer_sha256;
+            Some(format!(
+                "  {} ended {end}: SHA-256 {digest:.16}",
+                list.territory
+            ))
         });
         let ended: Vec<_> = ended.collect();
         if ended.is_empty() {
