@@ -23,6 +23,7 @@ use tokio::net::TcpListener;
 
 // Arithmetic without I/O: JSON, numbers, references, days, rates.
 mod calendar;
+mod coding;
 mod distinct;
 mod kid;
 mod money;
@@ -199,7 +200,7 @@ async fn answer(State(core): State<Arc<Core>>, request: Request) -> Response<Bod
     let (head, body) = request.into_parts();
     let Ok(body) = to_bytes(body, BODY_LIMIT).await else {
         let answer = error(413, "BAD_REQUEST", "The body is too long.");
-        return reply(answer, Language::English);
+        return reply(answer, Language::English, &head.headers);
     };
     let entry = journal::entry(head.method.as_str(), target(&head), &head.headers, &body);
     core.journal.append(&entry);
@@ -208,10 +209,15 @@ async fn answer(State(core): State<Arc<Core>>, request: Request) -> Response<Bod
         Err(fault) => {
             complain("portvakt-sandbox", format_args!("refused: {fault}"));
             let text = format!("This core answers the gateway alone: {fault}.");
-            return reply(error(403, "FORBIDDEN", &text), Language::English);
+            return reply(
+                error(403, "FORBIDDEN", &text),
+                Language::English,
+                &head.headers,
+            );
         }
     };
     let language = caller.language;
+    let asked = head.headers.clone();
     // The ledger waits for the disk, so it runs on a blocking thread.
     let answered = tokio::task::spawn_blocking(move || {
         let asked = Asked {
@@ -231,6 +237,7 @@ async fn answer(State(core): State<Arc<Core>>, request: Request) -> Response<Bod
             .await
             .unwrap_or_else(|_| error(500, "SYSTEM_ERROR", "The simulated bank cannot answer.")),
         language,
+        &asked,
     )
 }
 
@@ -247,10 +254,14 @@ fn note_use(bank: &Bank, asked: &Asked<'_>, status: u16) {
     }
 }
 
-fn reply(answer: Answer, accepted: Language) -> Response<Body> {
+/// An answer to a request with these headers.
+fn reply(answer: Answer, accepted: Language, asked: &HeaderMap) -> Response<Body> {
     let language = content_language(&answer, accepted);
     let (status, body) = answer;
-    let mut response = Response::new(Body::from(body.to_string()));
+    let plain = body.to_string().into_bytes();
+    let encoded = coding::in_gzip(&plain, asked);
+    let is_encoded = encoded.is_some();
+    let mut response = Response::new(Body::from(encoded.unwrap_or(plain)));
     *response.status_mut() =
         StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let json = header::HeaderValue::from_static("application/json");
@@ -258,6 +269,10 @@ fn reply(answer: Answer, accepted: Language) -> Response<Body> {
     headers.insert(header::CONTENT_TYPE, json);
     let language = header::HeaderValue::from_static(language);
     headers.insert(header::CONTENT_LANGUAGE, language);
+    if is_encoded {
+        let gzip = header::HeaderValue::from_static("gzip");
+        headers.insert(header::CONTENT_ENCODING, gzip);
+    }
     response
 }
 
