@@ -50,7 +50,7 @@ impl Site {
     /// Writes a bundle. Each anchor has a service of the type that it is listed for.
     fn write_bundle(&self, name: &str, seals: &[&str], websites: &[&str]) {
         let mut text = format!(
-            "format: 2\nnamed: []\nmade: '{MADE}'\nas_of: '{MADE}'\nlist_of_lists: {}\nlists: [{}]\nanchors:\n",
+            "format: 2\nend: true\nnamed: []\nmade: '{MADE}'\nas_of: '{MADE}'\nlist_of_lists: {}\nlists: [{}]\nanchors:\n",
             list("EU", "'2027-01-31T00:00:00Z'"),
             list("NO", &format!("'{NEXT}'")),
         );

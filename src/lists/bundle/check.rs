@@ -39,7 +39,7 @@ pub enum Regression {
     },
     /// A list of the last bundle is not among the files.
     #[error(
-        "{0}: its list was in the last bundle and is not among the files; fetch it, or allow it with --allow-shrink"
+        "{0}: its list was in the last bundle and is not among the files; fetch it, or allow it with --allow-shrink, as where the country left the list of lists"
     )]
     Gone(String),
     /// Over a tenth of the anchors of the last bundle go, whatever new ones come.

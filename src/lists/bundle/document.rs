@@ -34,6 +34,7 @@ pub fn describe_import(
         anchors: anchors(&imported.anchors),
         named: named(&imported.anchors),
         left_out: imported.anchors.left_out().iter().map(left_out).collect(),
+        end: (),
     }
 }
 

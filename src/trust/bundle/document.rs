@@ -55,6 +55,9 @@ pub struct BundleDocument {
     /// Services of which a certificate is missing or cannot be read, or that have an unknown extension.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOutEntry>,
+    /// The last line, without which the document was cut off: what is distrusted stands at its end.
+    #[serde(with = "forms::end")]
+    pub end: (),
 }
 
 /// A list.

@@ -42,6 +42,24 @@ pub(super) fn version<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Erro
     }
 }
 
+/// The end of the document: `true`.
+pub(super) mod end {
+    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
+
+    pub(in super::super) fn serialize<S: Serializer>((): &(), into: S) -> Result<S::Ok, S::Error> {
+        into.serialize_bool(true)
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<(), D::Error> {
+        match bool::deserialize(from)? {
+            true => Ok(()),
+            false => Err(D::Error::custom("expected end: true")),
+        }
+    }
+}
+
 /// The SHA-256 of a file or of a certificate.
 pub(super) fn sha256<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     let text = String::deserialize(from)?;

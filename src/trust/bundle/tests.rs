@@ -94,7 +94,26 @@ left_out:
   provider: p
   service: s
   reason: r
+end: true
 ";
+
+/// What the lists withdrew stands at the end of the file: a document that was cut off there would trust it again.
+//= CRT-13 refused
+#[test]
+fn a_document_that_is_cut_off() {
+    assert!(BundleDocument::read(WHOLE).is_ok());
+    let last = WHOLE.len() - "end: true\n".len();
+    for (at, _) in WHOLE.match_indices('\n').filter(|(at, _)| *at < last) {
+        assert!(BundleDocument::read(&WHOLE[..=at]).is_err(), "{at}");
+    }
+    let fault = BundleDocument::read(&WHOLE[..last])
+        .unwrap_err()
+        .to_string();
+    assert!(fault.contains("missing field `end`"), "{fault}");
+    let other = WHOLE.replace("end: true", "end: false");
+    let fault = BundleDocument::read(&other).unwrap_err().to_string();
+    assert!(fault.contains("expected end: true"), "{fault}");
+}
 
 //= CRT-8 accepted
 #[test]
@@ -131,7 +150,7 @@ fn a_whole_document() {
     };
     assert_eq!(read.anchors[0].services, [granted]);
     assert_eq!(read.anchors[1].services.len(), 1);
-    let least = "format: 2\nnamed: []\nmade: 2026-07-16T08:00:00Z\nas_of: 2026-07-15T08:00:00Z\n\
+    let least = "format: 2\nend: true\nnamed: []\nmade: 2026-07-16T08:00:00Z\nas_of: 2026-07-15T08:00:00Z\n\
         list_of_lists: {territory: EU, operator: o, version: 6, sequence: 1, issued: 2026-07-15T08:00:00Z, sha256: @, signer: x, signer_sha256: @}\n";
     let read = BundleDocument::read(&least.replace('@', &"0".repeat(64))).unwrap();
     assert_eq!(
@@ -284,7 +303,10 @@ fn more_anchors_than_are_read() {
     let (head, _) = WHOLE.split_once("anchors:\n").unwrap();
     let anchor = anchor.replace('#', &"a".repeat(64));
     let many = (0..=10_000).map(|number| anchor.replace('@', &number.to_string()));
-    let many = format!("{head}named: []\nanchors:\n{}", many.collect::<String>());
+    let many = format!(
+        "{head}end: true\nnamed: []\nanchors:\n{}",
+        many.collect::<String>()
+    );
     let fault = BundleDocument::read(&many).unwrap_err();
     assert_eq!(
         fault.to_string(),

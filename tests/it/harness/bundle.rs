@@ -55,7 +55,7 @@ impl Bundle {
         };
         let norway = list("NO").replacen("  territory", "- territory", 1);
         let mut yaml = format!(
-            "format: 2\nnamed: []\nmade: {made}\nas_of: {made}\nlist_of_lists:\n{}lists:\n{norway}anchors:\n",
+            "format: 2\nend: true\nnamed: []\nmade: {made}\nas_of: {made}\nlist_of_lists:\n{}lists:\n{norway}anchors:\n",
             list("EU")
         );
         for (of, anchors) in [("seals", &self.seals), ("websites", &self.websites)] {

@@ -40,7 +40,7 @@ fn with_bundle_of(folder: &Path, anchors: &[ListedCa<'_>]) -> String {
         fs::create_dir_all(path).unwrap();
         set_mode(path, 0o755);
     }
-    let mut document = "format: 2\nnamed: []\nmade: 2025-12-01T00:00:00Z\nas_of: 2025-12-01T00:00:00Z\n\
+    let mut document = "format: 2\nend: true\nnamed: []\nmade: 2025-12-01T00:00:00Z\nas_of: 2025-12-01T00:00:00Z\n\
          list_of_lists: {territory: EU, operator: o, version: 6, sequence: 1, issued: 2025-12-01T00:00:00Z, sha256: @, signer: x, signer_sha256: @}\n\
          anchors:\n"
         .replace('@', &"0".repeat(64));
