@@ -307,7 +307,8 @@ fn account(name: &str, value: &Value, faults: &mut Vec<String>) -> Option<Map<St
     is_numbered.then_some(account)
 }
 
-fn currency_fault(code: &str) -> Option<&'static str> {
+/// The form of a currency's code, if this one does not have it.
+pub(super) fn currency_fault(code: &str) -> Option<&'static str> {
     let is_code = code.len() == 3 && code.bytes().all(|byte| byte.is_ascii_uppercase());
     (!is_code).then_some("three capitals, such as NOK.")
 }

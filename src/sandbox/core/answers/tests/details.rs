@@ -328,6 +328,10 @@ fn an_order_keeps_the_table() {
             "creditorAccount.iban",
             json!({"iban": "DE88370400440532013000"}),
         ),
+        (
+            "creditorAccount.currency",
+            json!({"bban": ELSEWHERE, "currency": "kr"}),
+        ),
     ] {
         let name = path.split('.').next().unwrap();
         let order = with(&stage.order("1.00"), json!({name: bad}));
@@ -341,5 +345,75 @@ fn an_order_keeps_the_table() {
         // The gateway judges no part of a bulk.
         let bulk = json!({"payments": [order], "debtorAccount": {"bban": stage.account(0).bban}});
         refused(DOMESTIC, &bulk, &format!("payments[0].{path}"));
+    }
+}
+
+//= SBX-8 accepted
+#[test]
+fn an_account_is_shown_as_it_was_given() {
+    let stage = Stage::of(WITH_AGREEMENT, true);
+    let own = stage.account(0);
+    let malta = "MT84MALT011000012345MTLCAST001S";
+    let germany = "DE89370400440532013000";
+    for (given, agent, expected) in [
+        (
+            json!({"iban": malta, "currency": "EUR"}),
+            "VALLMTMTXXX",
+            json!({"iban": malta, "currency": "EUR"}),
+        ),
+        (
+            json!({"iban": germany, "currency": "EUR"}),
+            "COBADEFFXXX",
+            json!({"iban": germany, "currency": "EUR"}),
+        ),
+        (
+            json!({"iban": germany}),
+            "COBADEFFXXX",
+            json!({"iban": germany}),
+        ),
+        // The digits of an account in Norway, at a bank in Germany.
+        (
+            json!({"bban": ELSEWHERE, "currency": "EUR"}),
+            "COBADEFFXXX",
+            json!({"bban": ELSEWHERE, "currency": "EUR"}),
+        ),
+        (
+            json!({"bban": ELSEWHERE, "currency": "NOK"}),
+            "DNBANOKKXXX",
+            json!({"iban": "NO9386011117947", "bban": ELSEWHERE, "currency": "NOK"}),
+        ),
+    ] {
+        let single = with(
+            &stage.order("1.00"),
+            json!({"creditorAccount": given, "creditorAgent": agent}),
+        );
+        let bulk = with(
+            &single,
+            json!({"payments": [single], "creditorAgent": null}),
+        );
+        for order in [single, bulk] {
+            let (payment, _) = stage.initiate(CROSS_BORDER, &order);
+            stage.sign(&payment);
+            let pending = format!(
+                "GET /v1/accounts/{}/transactions?bookingStatus=pending",
+                own.id
+            );
+            let pending = stage.get(&pending)["transactions"]["pending"][0].clone();
+            stage.run();
+            // The fee is the latest booking.
+            let line = format!("GET /v1/accounts/{}/transactions?limit=1&offset=1", own.id);
+            let booked = stage.get(&line)["transactions"]["booked"][0].clone();
+            let href = booked["_links"]["transactionDetails"]["href"].as_str();
+            let details =
+                stage.get(&format!("GET {}", href.unwrap()))["transactionsDetails"].clone();
+            for shown in [pending, booked, details] {
+                assert_eq!(shown["creditorAccount"], expected);
+                assert_eq!(shown["debtorAccount"]["currency"], own.currency);
+            }
+        }
+        let line = format!("GET /v1/sandbox/accounts/{}/transactions?limit=2", own.id);
+        let listed = stage.get(&line)[1]["creditorAccount"].clone();
+        let text = |kind: &str| expected.get(kind).cloned().unwrap_or_else(|| "".into());
+        assert_eq!(listed, json!({"iban": text("iban"), "bban": text("bban")}));
     }
 }

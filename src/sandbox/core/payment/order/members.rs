@@ -1,6 +1,6 @@
 //! Members of a payment's body, and all their violations (PAY-2).
 
-use super::super::super::details::{UNPROCESSABLE, is_processable, number_fault};
+use super::super::super::details::{UNPROCESSABLE, currency_fault, is_processable, number_fault};
 use super::super::super::money;
 use jiff::civil::Date;
 use serde_json::{Map, Value, json};
@@ -131,6 +131,10 @@ impl<'a> Members<'a> {
         }
         if let Some(fault) = number_fault(kind, found) {
             self.refuse(&format!("{name}.{kind}"), fault);
+            return None;
+        }
+        if let Some(fault) = text("currency").and_then(currency_fault) {
+            self.refuse(&format!("{name}.currency"), fault);
             return None;
         }
         Some((found.to_owned(), text("currency").map(str::to_owned)))

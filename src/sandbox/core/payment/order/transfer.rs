@@ -87,7 +87,12 @@ impl Bank {
         if product == CROSS_BORDER && worth.is_none_or(|worth| worth >= REPORTED) {
             check_reporting(members);
         }
-        part.details = self.details(product, debtor, &part, (&name, &number), members);
+        let shown = match &account {
+            Some(account) => account_reference(&account.bban, Some(&account.currency)),
+            None if is_abroad(members, &number) => foreign_reference(&number, named.as_deref()),
+            None => account_reference(&number, named.as_deref()),
+        };
+        part.details = self.details(product, debtor, &part, (&name, shown), members);
         part.creditor = account.map(|account| account.id);
         Ok(Some(part))
     }
@@ -129,7 +134,7 @@ impl Bank {
         product: &str,
         debtor: &Account,
         part: &Part,
-        creditor: (&str, &str),
+        creditor: (&str, Value),
         members: &Members<'_>,
     ) -> Map<String, Value> {
         let code = match product {
@@ -137,7 +142,7 @@ impl Bank {
             INSTANT => "PMNT-IRCT-DMCT",
             _ => "PMNT-ICDT-DMCT",
         };
-        let (name, number) = creditor;
+        let (name, account) = creditor;
         let holder = self.customer_by_id(&debtor.customer);
         let mut details = Map::new();
         let mut say = |name: &str, value: Value| {
@@ -154,10 +159,6 @@ impl Bank {
             );
         }
         say("creditorName", json!(name));
-        let account = match is_abroad(members, number) {
-            true => json!({"bban": number, "currency": part.currency}),
-            false => account_reference(number, &part.currency),
-        };
         say("creditorAccount", account);
         // PAY-7: the interface's details show letters only at the beginning of a BIC.
         let agent = members.text("creditorAgent");
@@ -166,7 +167,7 @@ impl Bank {
         say("debtorName", json!(holder.ok().map(|holder| holder.name)));
         say(
             "debtorAccount",
-            account_reference(&debtor.bban, &debtor.currency),
+            account_reference(&debtor.bban, Some(&debtor.currency)),
         );
         say("debtorAgent", json!(BIC));
         let text = members.text("remittanceInformationUnstructured");
@@ -322,12 +323,25 @@ fn is_abroad(members: &Members<'_>, number: &str) -> bool {
     money::bban_of(number).is_none() && country.is_some_and(|country| country != "NO")
 }
 
-/// An account as the interface refers to it.
-fn account_reference(number: &str, currency: &str) -> Value {
+/// An account as the interface refers to it, in its own currency, where that is known: an amount may be in another one.
+fn account_reference(number: &str, currency: Option<&str>) -> Value {
     let bban = money::bban_of(number).unwrap_or(number);
-    if money::is_bban(bban) {
-        return json!({"iban": iban(bban), "bban": bban, "currency": currency});
+    if !money::is_bban(bban) {
+        return foreign_reference(number, currency);
     }
+    let mut account = foreign_reference(bban, currency);
+    if let Some(account) = account.as_object_mut() {
+        account.insert("iban".into(), json!(iban(bban)));
+    }
+    account
+}
+
+/// As [`account_reference`], of an account abroad, where the digits of a BBAN make no IBAN of Norway.
+fn foreign_reference(number: &str, currency: Option<&str>) -> Value {
     let kind = if is_iban(number) { "iban" } else { "bban" };
-    json!({kind: number, "currency": currency})
+    let mut account = json!({kind: number});
+    if let (Some(account), Some(currency)) = (account.as_object_mut(), currency) {
+        account.insert("currency".into(), json!(currency));
+    }
+    account
 }
