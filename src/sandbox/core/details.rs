@@ -24,6 +24,10 @@ const DETAILS_ONLY: [&str; 7] = [
 /// The beginning of the names of additional proprietary references, which only the details have too.
 const PROPRIETARY: &str = "additionalInformationProprietary";
 
+/// The exchange into the currency of the creditor's account of this bank: a member of stored details, which [`of_side`] puts in the place
+/// of `currencyExchange`, or away.
+pub(super) const CREDITOR_EXCHANGE: &str = "creditorCurrencyExchange";
+
 /// The texts that a TPP can give, with the fewest and the most characters.
 const TEXTS: [(&str, usize, usize); 9] = [
     ("bankTransactionCode", 4, 14),
@@ -89,6 +93,16 @@ pub(super) struct ByHand {
 pub(super) fn lighten(shown: &mut Map<String, Value>) {
     shown
         .retain(|name, _| !DETAILS_ONLY.contains(&name.as_str()) && !name.starts_with(PROPRIETARY));
+}
+
+/// Stored details, as one of the two sides shows them: the exchange into the currency of the creditor's account is the creditor's alone.
+pub(super) fn of_side(mut details: Map<String, Value>, is_creditor: bool) -> Map<String, Value> {
+    if let Some(exchange) = details.remove(CREDITOR_EXCHANGE)
+        && is_creditor
+    {
+        details.insert("currencyExchange".to_owned(), exchange);
+    }
+    details
 }
 
 /// The form of a text of the table, if this value does not have it.

@@ -2,6 +2,7 @@
 
 use super::bank::{Bank, BankFault, day};
 use super::customer::{Account, AccountKind};
+use super::details::of_side;
 use super::payment::Payment;
 use super::payment_status::PENDING;
 use jiff::civil::Date;
@@ -133,10 +134,11 @@ impl Bank {
              ORDER BY payment.number DESC, part.number"
         ))?;
         let rows = found.query_and_then([&account.id], |row| {
+            let amount = row.get(1)?;
             Ok(PendingTransaction {
                 due: day(&row.get::<_, String>(0)?)?,
-                amount: row.get(1)?,
-                details: object(&row.get::<_, String>(2)?),
+                amount,
+                details: of_side(object(&row.get::<_, String>(2)?), amount > 0),
             })
         })?;
         rows.collect()
@@ -159,12 +161,13 @@ impl Bank {
 }
 
 fn transaction(row: &Row<'_>) -> Result<Transaction, BankFault> {
+    let amount = row.get(3)?;
     Ok(Transaction {
         id: row.get(0)?,
         booked: day(&row.get::<_, String>(1)?)?,
         valued: day(&row.get::<_, String>(2)?)?,
-        amount: row.get(3)?,
-        details: object(&row.get::<_, String>(4)?),
+        amount,
+        details: of_side(object(&row.get::<_, String>(4)?), amount > 0),
     })
 }
 

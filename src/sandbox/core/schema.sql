@@ -81,7 +81,7 @@ CREATE TABLE IF NOT EXISTS posting (
     id TEXT NOT NULL UNIQUE,
     booked TEXT NOT NULL,
     valued TEXT NOT NULL,
-    -- What transaction details say beside ids, dates and amount: a JSON object.
+    -- What transaction details say beside ids, dates and amount: a JSON object, with the exchange of the creditor's side apart.
     details TEXT NOT NULL
 ) STRICT;
 

@@ -417,3 +417,59 @@ fn an_account_is_shown_as_it_was_given() {
         assert_eq!(listed, json!({"iban": text("iban"), "bban": text("bban")}));
     }
 }
+
+//= SBX-8 accepted
+#[test]
+fn each_side_shows_its_own_exchange() {
+    let stage = Stage::of(WITH_AGREEMENT, true);
+    let (nok, eur) = (stage.account(0), stage.account(1));
+    let latest = |account: &Account, offset: usize| {
+        let path = format!("/v1/accounts/{}/transactions", account.id);
+        let list = stage.get(&format!("GET {path}?limit=1&offset={offset}"));
+        let href =
+            list["transactions"]["booked"][0]["_links"]["transactionDetails"]["href"].clone();
+        let details = stage.get(&format!("GET {}", href.as_str().unwrap()));
+        details["transactionsDetails"].clone()
+    };
+    let pay = |currency: &str| {
+        let changes = json!({
+            "instructedAmount": {"amount": "100.00", "currency": currency},
+            "creditorAccount": {"bban": eur.bban, "currency": "EUR"},
+        });
+        let (payment, _) = stage.initiate(CROSS_BORDER, &with(&stage.order("1.00"), changes));
+        stage.sign(&payment);
+        let pending = format!(
+            "GET /v1/accounts/{}/transactions?bookingStatus=pending",
+            eur.id
+        );
+        let pending = stage.get(&pending)["transactions"]["pending"].to_string();
+        assert!(!pending.contains("xchange"), "{pending}");
+        stage.run();
+        // The fee is the debtor's latest booking.
+        [latest(&nok, 1), latest(&eur, 0)]
+    };
+    let from_to = |details: &Value| {
+        let exchange = &details["currencyExchange"];
+        ["sourceCurrency", "targetCurrency", "unitCurrency"].map(|name| exchange[name].clone())
+    };
+
+    let [debtor, creditor] = pay("NOK");
+    assert_eq!(debtor.get("currencyExchange"), None);
+    let sum = json!({"amount": "8.60", "currency": "EUR"});
+    assert_eq!(creditor["transactionAmount"], sum);
+    assert_eq!(from_to(&creditor), ["NOK", "EUR", "EUR"]);
+    assert_eq!(creditor["currencyExchange"]["exchangeRate"], "11.624000");
+    for details in [&debtor, &creditor] {
+        assert_eq!(details["creditorAccount"]["currency"], "EUR");
+        assert_eq!(details.get("creditorCurrencyExchange"), None);
+    }
+
+    // With a third currency, each side has an exchange.
+    let [debtor, creditor] = pay("USD");
+    assert_eq!(from_to(&debtor), ["NOK", "USD", "USD"]);
+    assert_eq!(from_to(&creditor), ["USD", "EUR", "EUR"]);
+    // An amount in the creditor's currency is exchanged once, at the debtor's side.
+    for details in pay("EUR") {
+        assert_eq!(from_to(&details), ["NOK", "EUR", "EUR"]);
+    }
+}

@@ -2,7 +2,7 @@
 
 use super::super::super::bank::{Bank, BankFault};
 use super::super::super::customer::Account;
-use super::super::super::details::{is_bic, is_iban, text_fault};
+use super::super::super::details::{CREDITOR_EXCHANGE, is_bic, is_iban, text_fault};
 use super::super::super::kid;
 use super::super::super::money::{self, BIC, MOST, NOK, iban};
 use super::super::{CROSS_BORDER, INSTANT, Part};
@@ -93,6 +93,13 @@ impl Bank {
             None => account_reference(&number, named.as_deref()),
         };
         part.details = self.details(product, debtor, &part, (&name, shown), members);
+        if let Some(account) = account
+            .as_ref()
+            .filter(|account| account.currency != currency)
+        {
+            let exchange = self.exchange(&account.currency, &currency);
+            part.details.insert(CREDITOR_EXCHANGE.to_owned(), exchange);
+        }
         part.creditor = account.map(|account| account.id);
         Ok(Some(part))
     }
