@@ -78,14 +78,15 @@ pub(super) enum Stopped {
 }
 
 /// Stores an approval, and finishes it; returns the redirect URI. A second approval of the same request changes nothing. `None` if
-/// every payment was cancelled or refused before: then nothing is stored.
+/// none of its payments waits to be signed any more: then nothing is stored.
 pub(super) async fn approve(
     core: &Core,
     request: &RequestKey,
     approval: &Approval,
 ) -> Result<Option<String>, Stopped> {
     let is_kept = core.bank().atomically(|bank| {
-        let is_signable = !bank.is_all_refused(&approval.payments)?;
+        let payments = &approval.payments;
+        let is_signable = payments.is_empty() || bank.has_one_to_sign(payments)?;
         if is_signable {
             bank.keep_approval(request, approval)?;
         }

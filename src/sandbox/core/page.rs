@@ -66,11 +66,11 @@ const GONE: Failure = Failure {
     message: "The bank has no such payment or basket.",
 };
 
-/// The payment was cancelled in the bank's own channel, or refused.
+/// No payment waits to be signed: each was signed, cancelled in the bank's own channel, or refused.
 const NOT_SIGNABLE: Failure = Failure {
     status: 409,
     code: "CONFLICT",
-    message: "The payment was cancelled or refused before the PSU signed it.",
+    message: "The payment was signed, cancelled or refused before.",
 };
 
 /// The payment belongs to another PSU.
@@ -188,7 +188,7 @@ impl<'a> Visit<'a> {
                 if !self.subject.may_be_ended_by(identity) {
                     return self.fail(NOT_THE_PAYER).await;
                 }
-                if self.core.bank().is_all_refused(&self.subject.payments())? {
+                if self.subject.is_settled() {
                     return self.fail(NOT_SIGNABLE).await;
                 }
                 if self.pending.redirect_preferred {
@@ -271,6 +271,9 @@ impl<'a> Visit<'a> {
     ) -> Result<Response<Body>, Stopped> {
         if self.subject == Subject::Unknown {
             return self.fail(GONE).await;
+        }
+        if self.subject.is_settled() {
+            return self.fail(NOT_SIGNABLE).await;
         }
         // An approval does not depend on what was open, and waits for a gateway that is unavailable.
         let contexts = self.contexts(identity, &Grants::default())?;

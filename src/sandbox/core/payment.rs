@@ -142,6 +142,11 @@ impl Payment {
         }
     }
 
+    /// Whether it waits to be signed: it is not signed, cancelled or refused.
+    pub(super) fn is_to_sign(&self) -> bool {
+        self.status() == Status::Received
+    }
+
     /// Whether there were funds, if that was checked: false if it waits or was refused for lack of them.
     pub(super) fn funds_available(&self) -> Option<bool> {
         let lacks = |part: &Part| match part.status {

@@ -17,7 +17,7 @@ pub(super) enum Subject {
     Registration,
     /// A payment, or a basket of them.
     Payments {
-        /// Each, in order.
+        /// Each that waits to be signed, in order. None if all were signed, cancelled or refused before.
         payments: Vec<Shown>,
         /// What leaves the account, with fees, where there are several transfers from accounts in one currency.
         total: Option<Sum>,
@@ -99,8 +99,13 @@ impl Subject {
         };
         let payer = bank.customer_by_id(&first.customer)?.identity;
         let agreement = first.agreement;
-        let total = total(bank, &payments)?;
-        let payments = payments.iter().map(|payment| Shown::of(bank, payment));
+        // The others are not signed, so they are neither shown nor summed.
+        let to_sign: Vec<_> = payments
+            .iter()
+            .filter(|payment| payment.is_to_sign())
+            .collect();
+        let total = total(bank, &to_sign)?;
+        let payments = to_sign.into_iter().map(|payment| Shown::of(bank, payment));
         Ok(Self::Payments {
             payments: payments.collect::<Result<_, _>>()?,
             total,
@@ -114,7 +119,12 @@ impl Subject {
         !matches!(self, Self::Payments { payer, .. } if payer != identity)
     }
 
-    /// The ids of the payments.
+    /// Whether there were payments, and none of them waits to be signed.
+    pub(super) const fn is_settled(&self) -> bool {
+        matches!(self, Self::Payments { payments, .. } if payments.is_empty())
+    }
+
+    /// The ids of the payments that wait to be signed.
     pub(super) fn payments(&self) -> Vec<String> {
         match self {
             Self::Payments { payments, .. } => {
@@ -126,7 +136,7 @@ impl Subject {
 }
 
 /// What leaves the debtors' accounts in all. `None` for a single transfer, which says so itself, and for several currencies.
-fn total(bank: &Bank, payments: &[Payment]) -> Result<Option<Sum>, BankFault> {
+fn total(bank: &Bank, payments: &[&Payment]) -> Result<Option<Sum>, BankFault> {
     let mut total: Option<Sum> = None;
     let (mut transfers, mut is_mixed) = (0_usize, false);
     for payment in payments {

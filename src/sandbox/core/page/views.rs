@@ -227,10 +227,11 @@ impl View<'_> {
         let (title, asks) = match self.subject {
             Subject::Accounts => (words.accounts_title, words.asks_accounts),
             Subject::Registration => (words.registration_title, words.asks_registration),
-            Subject::Payments { payments, .. } if payments.len() > 1 => {
-                (words.payments_title, words.asks_payments)
-            }
-            Subject::Payments { .. } => (words.payment_title, words.asks_payment),
+            Subject::Payments { payments, .. } => match payments.len() {
+                0 => (words.payment_title, words.asks_nothing),
+                1 => (words.payment_title, words.asks_payment),
+                _ => (words.payments_title, words.asks_payments),
+            },
             Subject::Unknown => (words.other_title, words.asks_other),
         };
         let content = html! {

@@ -21,6 +21,7 @@ pub(super) struct Words {
     pub(super) asks_registration: &'static str,
     pub(super) asks_payment: &'static str,
     pub(super) asks_payments: &'static str,
+    pub(super) asks_nothing: &'static str,
     pub(super) asks_other: &'static str,
     pub(super) open_until: &'static str,
     // The number.
@@ -116,6 +117,7 @@ const ENGLISH: Words = Words {
     asks_registration: "asks to recognise you as its customer. It does not see your accounts.",
     asks_payment: "asks you to approve a payment.",
     asks_payments: "asks you to approve the payments below.",
+    asks_nothing: "asks you to approve a payment, and nothing is left to approve: you approved it before, or it was cancelled or refused.",
     asks_other: "asks you to approve something that the bank no longer has.",
     open_until: "You have until",
     identify: "Who are you?",
@@ -193,6 +195,7 @@ const NORWEGIAN: Words = Words {
     asks_registration: "ber om å få kjenne deg igjen som kunde. De ser ikke kontoene dine.",
     asks_payment: "ber deg godkjenne en betaling.",
     asks_payments: "ber deg godkjenne betalingene under.",
+    asks_nothing: "ber deg godkjenne en betaling, og det er ingenting igjen å godkjenne: du har godkjent den før, eller den ble avbrutt eller avvist.",
     asks_other: "ber deg godkjenne noe som banken ikke lenger har.",
     open_until: "Du har frist til kl.",
     identify: "Hvem er du?",

@@ -73,15 +73,15 @@ impl Bank {
         Ok(())
     }
 
-    /// Whether there are payments, and all of them are cancelled, refused or gone: then there is nothing to sign.
-    pub(in super::super) fn is_all_refused(&self, ids: &[String]) -> Result<bool, BankFault> {
+    /// Whether one of these payments waits to be signed.
+    pub(in super::super) fn has_one_to_sign(&self, ids: &[String]) -> Result<bool, BankFault> {
         for id in ids {
             let payment = self.payment(id)?;
-            if payment.is_some_and(|payment| !payment.status().is_refused()) {
-                return Ok(false);
+            if payment.is_some_and(|payment| payment.is_to_sign()) {
+                return Ok(true);
             }
         }
-        Ok(!ids.is_empty())
+        Ok(false)
     }
 
     /// Cancels a payment in the bank's own channel; returns whether that was possible: a booked payment stays booked.

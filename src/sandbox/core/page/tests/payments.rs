@@ -55,11 +55,52 @@ async fn a_basket_is_signed_payment_by_payment() {
     };
     pending.lock().unwrap()["resource"] = format!("/v1/signing-baskets/{id}").into();
     let answer = stage.identify(KARI).await;
-    assert_eq!(text(&answer).matches("NOK\u{a0}10.00").count(), 2);
+    assert_eq!(text(&answer).matches("NOK\u{a0}10.00").count(), 1);
     assert_redirected(&stage.press(&form(&answer), "next").await);
     assert_eq!(paths.map(|path| stage.status(&path)), ["ACTC", "CANC"]);
     let basket = stage.core.bank().basket(TPP, &id).unwrap().unwrap();
     assert_eq!(basket.status(), "RJCT");
+}
+
+//= SBX-3 accepted
+//= SBX-3 refused
+#[tokio::test]
+async fn the_page_shows_and_sums_what_will_be_signed() {
+    let (stage, pending) = payment_stage().await;
+    let paths: [String; 4] = std::array::from_fn(|_| stage.payment());
+    let id = {
+        let bank = stage.core.bank();
+        let payments = paths
+            .iter()
+            .map(|path| bank.payment_at(TPP, path).unwrap().unwrap());
+        let payments: Vec<_> = payments.collect();
+        let kari = bank.customer(KARI).unwrap();
+        let id = bank.new_basket(TPP, &kari, None, &payments).unwrap();
+        // One was cancelled since, and one was signed alone.
+        bank.cancel(&payments[0]).unwrap();
+        bank.sign(&payments[1].id).unwrap();
+        id
+    };
+    pending.lock().unwrap()["resource"] = format!("/v1/signing-baskets/{id}").into();
+    let answer = stage.identify(KARI).await;
+    let html = text(&answer);
+    assert_eq!(html.matches("NOK\u{a0}10.00").count(), 2, "{html}");
+    assert!(html.contains("Payment 1 of 2") && html.contains("NOK\u{a0}20.00"));
+    assert_redirected(&stage.press(&form(&answer), "next").await);
+    let now = paths.each_ref().map(|path| stage.status(path));
+    assert_eq!(now, ["CANC", "ACTC", "ACTC", "ACTC"]);
+
+    // Another link to it, and one to a payment that is signed: the page says that nothing is left, and so does the redirect.
+    let basket = format!("/v1/signing-baskets/{id}");
+    for path in [&basket, &paths[1]] {
+        stage.told();
+        pending.lock().unwrap()["resource"] = path.as_str().into();
+        let shown = stage.ask("GET", "/sca?request=again", None).await;
+        assert!(text(&shown).contains("nothing is left to approve"));
+        assert_redirected(&stage.identify(KARI).await);
+        let (call, said) = stage.told().remove(0);
+        assert_eq!((call, &said["code"]), ("fail", &json!("CONFLICT")));
+    }
 }
 
 //= SBX-3 refused
