@@ -103,17 +103,20 @@ impl Bank {
         for _ in 0..PAGES {
             let html = String::from_utf8(shown.body).unwrap();
             assert_eq!(shown.status, 200, "{html}");
-            let (form, is_first) = (value(&html, "form"), html.contains("name=\"identity\""));
-            let body = format!("request={request}&form={form}&step=next&identity={identity}");
-            if !is_first {
-                let accounts = html.split("name=\"account\" value=\"").skip(1);
-                let accounts = accounts.map(|rest| rest.split('"').next().unwrap());
-                let accounts: String = accounts.map(|id| format!("&account={id}")).collect();
-                return body + &accounts;
+            let body = format!("{}&identity={identity}", next(request, &html));
+            if !html.contains("name=\"identity\"") {
+                return body;
             }
             shown = self.ask("POST", "/sca", FORM, &body);
         }
         panic!("there is no last page")
+    }
+
+    /// Presses "I do not have the app on this device" on the page with this body; gives the body that approves on the next page.
+    pub(crate) fn without_app(&self, request: &str, body: &str) -> String {
+        let body = body.replace("step=next", "step=without-app");
+        let shown = self.ask("POST", "/sca", FORM, &body);
+        next(request, &String::from_utf8(shown.body).unwrap())
     }
 
     /// Approves on the last page; gives the redirect.
@@ -121,6 +124,15 @@ impl Bank {
         let answer = self.ask("POST", "/sca", FORM, body);
         answer.header("location").unwrap_or_default().to_owned()
     }
+}
+
+/// The body that goes on from a page, with every account ticked.
+fn next(request: &str, html: &str) -> String {
+    let accounts = html.split("name=\"account\" value=\"").skip(1);
+    let accounts = accounts.map(|rest| rest.split('"').next().unwrap());
+    let accounts: String = accounts.map(|id| format!("&account={id}")).collect();
+    let form = value(html, "form");
+    format!("request={request}&form={form}&step=next{accounts}")
 }
 
 /// The value of a hidden field.

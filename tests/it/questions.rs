@@ -341,3 +341,21 @@ fn the_bank() {
     assert_ne!(id(&one), id(&other));
     assert_eq!(named(15), BTreeSet::new());
 }
+
+//= SBX-9 accepted
+#[test]
+fn the_app() {
+    // 17. A PSU without the app: the same redirect, by the default flow.
+    let (gate, bank) = Bank::behind_a_gate();
+    let call = unknown("GET", "/v1/accounts").with("TPP-Redirect-Preferred", "false");
+    let token = request(&gate, &call);
+    let app = bank.last_page(&token, "01010112345");
+    assert!(!app.contains("account="), "{app}");
+    let back = bank.submit(&bank.without_app(&token, &app));
+    assert_eq!(parameter(&back, "context"), "PRIVATE");
+    let psu = parameter(&back, "psu-id");
+    let read = unknown("GET", "/v1/accounts").with("PSU-ID", &psu);
+    let answer = send(&gate, &read);
+    assert_eq!(answer.status, 200, "{}", answer.json());
+    assert_eq!(named(17), BTreeSet::new());
+}

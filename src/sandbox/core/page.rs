@@ -39,7 +39,7 @@ use fields::{Fields, language};
 use portvakt_base::terminal::complain;
 use std::sync::Arc;
 use subject::Subject;
-use views::{View, notice};
+use views::{View, WITHOUT_APP, notice};
 use words::Words;
 
 /// The time that the simulated app takes to confirm, in seconds.
@@ -195,6 +195,10 @@ impl<'a> Visit<'a> {
                     return self.choose(identity).await;
                 }
                 self.app(identity, now, None)
+            }
+            // §Optimised biometric flow: without the app, the flow is the default one.
+            Stage::App { identity, .. } if fields.get("step") == WITHOUT_APP => {
+                self.choose(&identity).await
             }
             Stage::App { identity, since } if now < since.saturating_add(APP_CONFIRMS_AFTER) => {
                 self.app(&identity, since, Some(words.app_waits))

@@ -16,6 +16,9 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 
+/// The step of a PSU on whose device the bank's app is not configured.
+pub(super) const WITHOUT_APP: &str = "without-app";
+
 /// The view of one SCA.
 pub(super) struct View<'a> {
     /// The language of the browser.
@@ -80,7 +83,12 @@ impl View<'_> {
     pub(super) fn app(&self, form: &str, alert: Option<&str>) -> Response<Body> {
         let words = self.words();
         let fields = html! {
-            div.card { h2 { (words.app) } div.phone aria-hidden="true" {} p { (words.app_text) } }
+            div.card {
+                h2 { (words.app) }
+                div.phone aria-hidden="true" {}
+                p { (words.app_text) }
+                div.buttons { button type="submit" name="step" value=(WITHOUT_APP) { (words.app_none) } }
+            }
         };
         self.answer(form, alert, &fields, words.next)
     }

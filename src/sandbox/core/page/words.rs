@@ -33,6 +33,7 @@ pub(super) struct Words {
     pub(super) app: &'static str,
     pub(super) app_text: &'static str,
     pub(super) app_waits: &'static str,
+    pub(super) app_none: &'static str,
     // The context.
     pub(super) context: &'static str,
     pub(super) context_wrong: &'static str,
@@ -127,6 +128,7 @@ const ENGLISH: Words = Words {
     app: "Confirm in the bank's app",
     app_text: "We have sent a question to the app on your phone. Confirm with your finger or your face there, then continue here. In this test bank the app confirms by itself after two seconds.",
     app_waits: "The app has not confirmed yet. Confirm there, then continue.",
+    app_none: "I do not have the app on this device",
     context: "On whose behalf?",
     context_wrong: "Choose one of these.",
     context_none: "You have no access on behalf of the company that was asked for.",
@@ -205,6 +207,7 @@ const NORWEGIAN: Words = Words {
     app: "Bekreft i bankens app",
     app_text: "Vi har sendt et spørsmål til appen på telefonen din. Bekreft med finger eller ansikt der, og fortsett så her. I denne testbanken bekrefter appen av seg selv etter to sekunder.",
     app_waits: "Appen har ikke bekreftet ennå. Bekreft der, og fortsett så.",
+    app_none: "Jeg har ikke appen på denne enheten",
     context: "På vegne av hvem?",
     context_wrong: "Velg en av disse.",
     context_none: "Du har ikke tilgang på vegne av bedriften det ble spurt om.",

@@ -96,6 +96,32 @@ async fn the_bank_waits_for_its_app_where_the_tpp_prefers_no_redirect() {
     assert_redirected(&stage.press(&last, "next").await);
 }
 
+//= SBX-9 accepted
+#[tokio::test]
+async fn a_device_without_the_app_has_the_default_flow() {
+    let mut asked = pending(true, None);
+    asked["redirect_preferred"] = false.into();
+    let stage = Stage::new(asked).await;
+    let answer = stage.identify(KARI).await;
+    assert!(text(&answer).contains("I do not have the app on this device"));
+    // At once: no app is waited for.
+    let mut last = form(&stage.press(&form(&answer), "without-app").await);
+    assert_eq!(last.tick("account", true), 3);
+    assert_redirected(&stage.press(&last, "next").await);
+    let (call, said) = stage.told().remove(0);
+    assert_eq!((call, &said["consent"]), ("complete", &true.into()));
+}
+
+//= SBX-9 refused
+#[tokio::test]
+async fn only_the_page_of_the_app_goes_on_without_it() {
+    let stage = Stage::new(pending(true, None)).await;
+    let first = stage.open().await;
+    let answer = stage.press(&first, "without-app").await;
+    assert!(text(&answer).contains("it has 11 digits"));
+    assert_eq!(stage.told(), []);
+}
+
 #[tokio::test]
 async fn the_page_speaks_norwegian_to_those_who_do() {
     let stage = Stage::new(pending(true, None)).await;
