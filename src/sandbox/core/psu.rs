@@ -49,7 +49,7 @@ impl Bank {
         .collect()
     }
 
-    /// The accounts of a context: the person's own, or those of an agreement. `None` if the agreement is not theirs.
+    /// The accounts of a context: the person's own, or those that an agreement grants. `None` if the agreement is not theirs.
     pub(super) fn accounts_in(
         &self,
         customer: &str,
@@ -60,9 +60,19 @@ impl Bank {
         };
         let agreements = self.agreements_of(customer)?;
         let chosen = agreements.iter().find(|known| known.id == agreement);
-        chosen
-            .map(|chosen| self.accounts_of(&chosen.corporation))
-            .transpose()
+        chosen.map(|chosen| self.granted_in(chosen)).transpose()
+    }
+
+    /// The accounts of the corporation that are granted to the representative.
+    fn granted_in(&self, agreement: &Agreement) -> Result<Vec<Account>, BankFault> {
+        let mut withheld = self
+            .db
+            .prepare_cached("SELECT account FROM withheld WHERE agreement = ?1")?;
+        let withheld = withheld.query_map([agreement.id.to_string()], |row| row.get(0))?;
+        let withheld: BTreeSet<String> = withheld.collect::<Result<_, _>>()?;
+        let mut accounts = self.accounts_of(&agreement.corporation)?;
+        accounts.retain(|account| !withheld.contains(&account.id));
+        Ok(accounts)
     }
 
     /// The PSU-ID by which this TPP knows this customer.
@@ -204,8 +214,10 @@ pub(super) fn in_context(agreement: Option<Uuid>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::bank::tests::bank;
+    use crate::core::bank::tests::{NOON, bank};
+    use crate::core::rates::Rates;
     use crate::core::seed::WITH_AGREEMENT;
+    use portvakt_base::clock::Clock;
 
     const KARI: &str = "01010112345";
     const TPP: &str = "PSDNO-FSA-1";
@@ -254,5 +266,37 @@ mod tests {
         assert_eq!(accounts.len(), 2);
         assert!(accounts.iter().all(|account| account.customer != ola.id));
         assert_eq!(bank.accounts_in(&ola.id, Some(Uuid::nil())).unwrap(), None);
+    }
+
+    //= SBX-15 accepted
+    //= SBX-15 refused
+    #[test]
+    fn a_representative_has_the_accounts_that_are_granted() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || {
+            let rates = Rates::load(None).unwrap();
+            let file = folder.path().join("ledger.db");
+            Bank::open(Some(&file), rates, Clock::standing(NOON)).unwrap()
+        };
+        let granted = |bank: &Bank, identity: &str| {
+            let customer = bank.customer(identity).unwrap();
+            let agreements = bank.agreements_of(&customer.id).unwrap();
+            let agreement = agreements
+                .iter()
+                .find(|one| one.name == "Fisk og Redskap AS");
+            let accounts = bank.accounts_in(&customer.id, agreement.map(|one| one.id));
+            let accounts = accounts.unwrap().unwrap();
+            accounts.into_iter().map(|one| one.name).collect::<Vec<_>>()
+        };
+        // Over a restart of the ledger, and after an initialisation of it.
+        for is_initialised in [false, false, true] {
+            let bank = open();
+            if is_initialised {
+                bank.atomically(Bank::initialise).unwrap();
+            }
+            let both = ["Driftskonto", "Valutakonto"];
+            assert_eq!(granted(&bank, WITH_AGREEMENT), both);
+            assert_eq!(granted(&bank, "20000000029"), ["Driftskonto"]);
+        }
     }
 }

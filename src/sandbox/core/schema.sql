@@ -43,6 +43,13 @@ CREATE TABLE IF NOT EXISTS agreement (
     UNIQUE (representative, corporation)
 ) STRICT;
 
+-- An account of the corporation that is not granted to the representative.
+CREATE TABLE IF NOT EXISTS withheld (
+    agreement TEXT NOT NULL REFERENCES agreement ON DELETE CASCADE,
+    account TEXT NOT NULL REFERENCES account ON DELETE CASCADE,
+    PRIMARY KEY (agreement, account)
+) STRICT, WITHOUT ROWID;
+
 -- A PSU-ID: one for each pair of TPP and customer.
 CREATE TABLE IF NOT EXISTS psu (
     id TEXT PRIMARY KEY,

@@ -2,7 +2,7 @@
 //!
 //! Invariants: each private customer has two accounts and a card account, each corporate one two accounts; their ids, account ids
 //! and PSU-IDs are the same after every initialisation, so that the gateway's records about them stay valid (SBX-15). Customers
-//! and changes made by hand are removed. Each account has a history of more than 180 days (SBX-17).
+//! and changes made by hand are removed. One representative has only some accounts of a corporation. Each account has a history of more than 180 days (SBX-17).
 
 // What was booked before.
 mod entries;
@@ -30,6 +30,12 @@ const PRIVATE: [(&str, &str, &[&str]); 3] = [
     ("20000000010", "Astrid Haugen", &["910000012"]),
     ("20000000029", "Ingrid Berg", &["910000004", "910000020"]),
 ];
+
+/// A representative, a corporation, and the account of it that is not granted to the representative (§Basic rules 6).
+const WITHHELD: (&str, &str, &str) = ("20000000029", "910000004", FOREIGN);
+
+/// The name of a corporation's account in another currency.
+const FOREIGN: &str = "Valutakonto";
 
 /// Organisation number, name, and the check of payment references for the first account.
 const CORPORATE: [(&str, &str, Option<Modulus>); 3] = [
@@ -88,7 +94,7 @@ impl Bank {
         let mut numbers = FIRST_NUMBER..;
         let mut open = |customer: &str, identity: &str, new: &NewAccount<'_>| {
             let account = NewAccount {
-                id: Some(fixed_id(&format!("{identity} {}", new.name))),
+                id: Some(account_id(identity, new.name)),
                 number: numbers.find(|ten| super::money::bban(*ten).is_some()),
                 ..new.clone()
             };
@@ -116,13 +122,21 @@ impl Bank {
                 self.db.execute(
                     "INSERT INTO agreement (id, representative, corporation) VALUES (?1, ?2, ?3)",
                     params![
-                        fixed_id(&format!("{identity} for {corporation}")),
+                        agreement_id(identity, corporation),
                         id,
                         fixed_id(corporation)
                     ],
                 )?;
             }
         }
+        let (identity, corporation, account) = WITHHELD;
+        self.db.execute(
+            "INSERT INTO withheld (agreement, account) VALUES (?1, ?2)",
+            params![
+                agreement_id(identity, corporation),
+                account_id(corporation, account)
+            ],
+        )?;
         Ok(())
     }
 
@@ -233,7 +247,7 @@ fn corporate_accounts(kid: Option<Modulus>) -> [NewAccount<'static>; 2] {
             ..NewAccount::default()
         },
         NewAccount {
-            name: "Valutakonto",
+            name: FOREIGN,
             currency: "EUR",
             opening: 1_775_000,
             ..NewAccount::default()
@@ -243,6 +257,16 @@ fn corporate_accounts(kid: Option<Modulus>) -> [NewAccount<'static>; 2] {
 
 fn object(value: &Value) -> Map<String, Value> {
     value.as_object().cloned().unwrap_or_default()
+}
+
+/// The id of an agreement.
+fn agreement_id(representative: &str, corporation: &str) -> String {
+    fixed_id(&format!("{representative} for {corporation}"))
+}
+
+/// The id of a customer's account.
+fn account_id(owner: &str, name: &str) -> String {
+    fixed_id(&format!("{owner} {name}"))
 }
 
 /// An id that is the same after each initialisation.

@@ -316,3 +316,42 @@ fn agreements_are_the_psus() {
         401
     );
 }
+
+//= SBX-8 accepted
+//= SBX-8 refused
+#[test]
+fn a_representative_reads_and_pays_from_granted_accounts_alone() {
+    let stage = Stage::of("20000000029", true);
+    let agreements = stage.bank.agreements_of(&stage.psu.id).unwrap();
+    let company = agreements
+        .iter()
+        .find(|one| one.name == "Fisk og Redskap AS")
+        .unwrap();
+    let [granted, withheld] = stage
+        .bank
+        .accounts_of(&company.corporation)
+        .unwrap()
+        .try_into()
+        .unwrap();
+    // Consent to both, as an older ledger may have it.
+    let (psu, id) = (stage.caller.psu.unwrap(), Some(company.id));
+    let both = [granted.id.clone(), withheld.id.clone()].into();
+    stage.bank.consent(psu, id, &both).unwrap();
+    let caller = Caller {
+        agreement: id,
+        ..stage.caller.clone()
+    };
+    let send = |line: &str, body: &Value| ask(&stage.bank, line, caller.clone(), body);
+    let (_, body) = send("GET /v1/accounts", &Value::Null);
+    let listed = body["accounts"].as_array().unwrap();
+    assert_eq!(listed.len(), 1);
+    assert_eq!(listed[0]["resourceId"], granted.id);
+    for (account, read, paid) in [(&granted, 200, 201), (&withheld, 404, 404)] {
+        let line = format!("GET /v1/accounts/{}/balances", account.id);
+        assert_eq!(send(&line, &Value::Null).0, read, "{}", account.name);
+        let debtor = json!({"bban": account.bban, "currency": account.currency});
+        let order = with(&stage.order("1.00"), json!({"debtorAccount": debtor}));
+        let (status, body) = send(&format!("POST {DOMESTIC}"), &order);
+        assert_eq!(status, paid, "{}: {body}", account.name);
+    }
+}
