@@ -168,7 +168,8 @@ fn new_account<'a>(bank: &Bank, body: &'a Map<String, Value>) -> Result<NewAccou
     Ok(new)
 }
 
-/// A name in the body, as long as transaction details have names at most: a customer is the debtor of payments (SBX-8).
+/// A name in the body, as long as transaction details have names at most: a customer is the debtor of payments (SBX-8). Null and an empty
+/// text are an unknown name.
 fn given_name<'a>(
     body: &'a Map<String, Value>,
     member: &str,
@@ -178,7 +179,8 @@ fn given_name<'a>(
     if let Some(fault) = given.and_then(|value| given_text_fault("debtorName", value)) {
         return Err(format_error(&format!("{member}: {fault}")));
     }
-    Ok(given.and_then(Value::as_str).unwrap_or(default))
+    let given = given.and_then(Value::as_str);
+    Ok(given.filter(|name| !name.is_empty()).unwrap_or(default))
 }
 
 fn new_customer(bank: &Bank, name: &str) -> Result<Customer, Stop> {

@@ -420,6 +420,36 @@ fn an_account_is_shown_as_it_was_given() {
 
 //= SBX-8 accepted
 #[test]
+fn an_empty_text_is_not_shown() {
+    let stage = Stage::new();
+    let empty = json!({"endToEndIdentification": "", "remittanceInformationUnstructured": ""});
+    let order = with(&stage.order("1.00"), empty);
+    let bulk = json!({"payments": [order], "debtorAccount": order["debtorAccount"]});
+    for order in [order, bulk] {
+        let (payment, _) = stage.initiate(DOMESTIC, &order);
+        stage.sign(&payment);
+        stage.run();
+        let path = format!("/v1/accounts/{}/transactions", stage.account(0).id);
+        let list = stage.get(&format!("GET {path}?limit=1"));
+        let id = list["transactions"]["booked"][0]["transactionId"].as_str();
+        let details =
+            stage.get(&format!("GET {path}/{}", id.unwrap()))["transactionsDetails"].clone();
+        assert_eq!(details["creditorName"], "Bakeriet");
+        for name in [
+            "endToEndId",
+            "remittanceInformationUnstructured",
+            "remittanceInformationUnstructuredArray",
+        ] {
+            assert_eq!(details.get(name), None, "{name}");
+        }
+    }
+    let unnamed = json!({"customerName": "", "name": ""});
+    let (status, account) = stage.send("POST /v1/sandbox/accounts", &unnamed);
+    assert_eq!((status, &account["name"]), (201, &json!("Konto")));
+}
+
+//= SBX-8 accepted
+#[test]
 fn each_side_shows_its_own_exchange() {
     let stage = Stage::of(WITH_AGREEMENT, true);
     let (nok, eur) = (stage.account(0), stage.account(1));

@@ -158,7 +158,9 @@ impl Bank {
             }
         };
         say("bankTransactionCode", json!(code));
-        say("endToEndId", json!(members.text("endToEndIdentification")));
+        // An empty text is an unknown value.
+        let text = |name: &str| members.text(name).filter(|text| !text.is_empty());
+        say("endToEndId", json!(text("endToEndIdentification")));
         if part.currency != debtor.currency {
             say(
                 "currencyExchange",
@@ -177,13 +179,13 @@ impl Bank {
             account_reference(&debtor.bban, Some(&debtor.currency)),
         );
         say("debtorAgent", json!(BIC));
-        let text = members.text("remittanceInformationUnstructured");
-        say("remittanceInformationUnstructured", json!(text));
+        let message = text("remittanceInformationUnstructured");
+        say("remittanceInformationUnstructured", json!(message));
         say(
             "remittanceInformationUnstructuredArray",
-            json!(text.map(|text| [text])),
+            json!(message.map(|message| [message])),
         );
-        say("purposeCode", json!(members.text("purposeCode")));
+        say("purposeCode", json!(text("purposeCode")));
         if let Some(reference) = reference(members) {
             let entry = json!({"reference": reference, "referenceType": "KID"});
             say("remittanceInformationStructuredArray", json!([entry]));
