@@ -335,11 +335,11 @@ fn requested(members: &mut Members<'_>, product: &str, today: Date) -> Option<Da
     let day = members.day("requestedExecutionDate");
     let year = today.saturating_add(1.year());
     let text = match day {
-        None => "A day is written as in 2027-01-31.",
-        Some(day) if day < today => "The day has passed.",
-        Some(day) if day > year => "At most a year ahead.",
+        None => "A day is written as in 2027-01-31.".to_owned(),
+        Some(day) if day < today => format!("The day has passed: {today} or later."),
+        Some(day) if day > year => format!("At most a year ahead: {year} or earlier."),
         Some(day) if product == INSTANT && day != today => {
-            "Instant payments are carried out at once."
+            "Instant payments are carried out at once.".to_owned()
         }
         Some(_) => return day,
     };
@@ -347,7 +347,7 @@ fn requested(members: &mut Members<'_>, product: &str, today: Date) -> Option<Da
         status: 400,
         code: "EXECUTION_DATE_INVALID",
         path: "requestedExecutionDate".into(),
-        text: text.into(),
+        text,
     });
     None
 }

@@ -227,6 +227,10 @@ fn execution_days_are_bank_days() {
         let booked = day == "2026-03-02";
         assert_eq!(stage.status(&path) == "ACSP", booked, "{day}");
     }
+    stage.initiate(DOMESTIC, &on("2027-03-02"));
+    let (_, late) = stage.send(&format!("POST {DOMESTIC}"), &on("2027-03-03"));
+    let text = "At most a year ahead: 2027-03-02 or earlier.";
+    assert_eq!(late["tppMessages"][0]["text"], text);
     for day in ["2026-03-01", "2027-03-03", "tomorrow", "2026-02-30"] {
         let (_, code, at) = stage.refused(DOMESTIC, &on(day));
         assert_eq!(
