@@ -50,7 +50,10 @@ pub(super) fn of(
     if let Some(signing_string) = refusal.signing_string() {
         body.insert("signingString".into(), json!(signing_string));
     }
-    if operation.is_some_and(|operation| operation.tpp_messages) {
+    // A path with an unknown product names an operation of payments, though none of the catalogue's.
+    let is_of_payments = operation.is_some_and(|operation| operation.tpp_messages)
+        || reason == Reason::ProductUnknown;
+    if is_of_payments {
         body.insert(
             "tppMessages".into(),
             faults(refusal).map(|found| message(&found)).collect(),

@@ -130,6 +130,19 @@ fn payments_and_baskets_have_tpp_messages() {
     }
 }
 
+//= ERR-1 accepted
+#[test]
+fn an_unknown_product_has_tpp_messages() {
+    let gate = Gate::start();
+    let call = Call::new("POST", "/v1/payments/foo");
+    let body = refused(&gate, &call, 404, "PRODUCT_UNKNOWN", "product-unknown").json();
+    let messages = body["tppMessages"].as_array().unwrap();
+    assert_eq!(messages.len(), 1);
+    assert_eq!(messages[0]["category"], "ERROR");
+    assert_eq!(messages[0]["code"], "PRODUCT_UNKNOWN");
+    assert_eq!(messages[0]["text"], body["faults"][0]["text"]);
+}
+
 //= ERR-3 accepted
 #[test]
 fn codes_are_the_interfaces() {

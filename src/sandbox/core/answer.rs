@@ -106,6 +106,19 @@ pub(super) fn error(status: u16, code: &str, message: &str) -> Answer {
     (status, body)
 }
 
+/// ERR-1: the errors of payments and baskets carry tppMessages, and so does this answer then: its own, or else its code and its message.
+pub(super) fn with_messages((status, mut body): Answer) -> Answer {
+    if status >= 400
+        && let Some(body) = body.as_object_mut()
+        && !body.contains_key("tppMessages")
+    {
+        let [code, text] = ["code", "message"].map(|name| body.get(name).cloned());
+        let message = json!({"category": "ERROR", "code": code, "text": text});
+        body.insert("tppMessages".to_owned(), json!([message]));
+    }
+    (status, body)
+}
+
 /// As [`error`], as a [`Stop`].
 pub(super) fn refused(status: u16, code: &str, message: &str) -> Stop {
     Stop::Refused(error(status, code, message))

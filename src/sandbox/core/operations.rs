@@ -3,7 +3,7 @@
 //! Invariant: a path matches at most one row, because `{}` stands for one whole segment and literal segments are matched first.
 //! Each request is one transaction of the bank, which a status of 400 and above rolls back.
 
-use super::answer::{Answer, Asked, Ids, Stop, decoded, error};
+use super::answer::{Answer, Asked, Ids, Stop, decoded, error, with_messages};
 use super::answers::{accounts, baskets, contact, mock, payments, sandbox};
 use super::bank::Bank;
 use portvakt_base::terminal::complain;
@@ -84,16 +84,27 @@ pub(super) fn answer(asked: &Asked<'_>, bank: &Bank) -> Answer {
         if *method == asked.method
             && let Some(ids) = matched(pattern, asked.path)
         {
-            return match bank.atomically(|bank| answers(asked, &ids, bank)) {
+            let answer = match bank.atomically(|bank| answers(asked, &ids, bank)) {
                 Ok(answer) | Err(Stop::Refused(answer)) => answer,
                 Err(Stop::Broken(fault)) => {
                     complain("portvakt-sandbox", fault);
                     error(500, "SYSTEM_ERROR", "The simulated bank cannot answer.")
                 }
             };
+            return match is_of_payments(pattern) {
+                true => with_messages(answer),
+                false => answer,
+            };
         }
     }
     error(404, "RESOURCE_UNKNOWN", "There is no such operation.")
+}
+
+/// Whether this is an operation of payments or baskets. The changes of a payment in the bank's own channel are none of the interface's.
+fn is_of_payments(pattern: &str) -> bool {
+    ["/v1/payments/", "/v1/signing-baskets"]
+        .iter()
+        .any(|kind| pattern.starts_with(kind))
 }
 
 /// The variable segments, if the path matches the pattern.
@@ -168,6 +179,27 @@ pub(super) mod tests {
             let (status, body) = ask(&bank, &line, tpp(), &json!({}));
             assert_ne!(body["message"], "There is no such operation.", "{line}");
             assert!(status < 500, "{line}: {body}");
+        }
+    }
+
+    //= ERR-1 accepted
+    #[test]
+    fn errors_of_payments_and_baskets_have_tpp_messages() {
+        let (bank, _) = bank();
+        for operation in portvakt_interface::operations::builtin() {
+            let path = operation.path.replace('{', "").replace('}', "");
+            let path = path.replace("/payment-product", "/norwegian-domestic-credit-transfers");
+            let line = format!("{} {path}", operation.method);
+            // A member that no operation takes.
+            let (status, body) = ask(&bank, &line, tpp(), &json!({"x": 1}));
+            let is_error = status >= 400;
+            let expected = match is_error && operation.tpp_messages {
+                true => {
+                    json!([{"category": "ERROR", "code": body["code"], "text": body["message"]}])
+                }
+                false => Value::Null,
+            };
+            assert_eq!(body["tppMessages"], expected, "{line}: {body}");
         }
     }
 
