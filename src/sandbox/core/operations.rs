@@ -187,7 +187,7 @@ pub(super) mod tests {
     fn errors_of_payments_and_baskets_have_tpp_messages() {
         let (bank, _) = bank();
         for operation in portvakt_interface::operations::builtin() {
-            let path = operation.path.replace('{', "").replace('}', "");
+            let path = operation.path.replace(['{', '}'], "");
             let path = path.replace("/payment-product", "/norwegian-domestic-credit-transfers");
             let line = format!("{} {path}", operation.method);
             // A member that no operation takes.

@@ -89,8 +89,7 @@ impl Bank {
         }
         let shown = match &account {
             Some(account) => account_reference(&account.bban, Some(&account.currency)),
-            None if is_abroad(members, &number) => foreign_reference(&number, named.as_deref()),
-            None => account_reference(&number, named.as_deref()),
+            None => creditor_elsewhere(members, &number, named.as_deref()),
         };
         part.details = self.details(product, debtor, &part, (&name, shown), members);
         if let Some(account) = account
@@ -330,6 +329,14 @@ fn is_abroad(members: &Members<'_>, number: &str) -> bool {
     let agent = members.text("creditorAgent");
     let country = agent.and_then(|agent| agent.get(4..6));
     money::bban_of(number).is_none() && country.is_some_and(|country| country != "NO")
+}
+
+/// The creditor's account at another bank, in the currency that the order names for it.
+fn creditor_elsewhere(members: &Members<'_>, number: &str, currency: Option<&str>) -> Value {
+    match is_abroad(members, number) {
+        true => foreign_reference(number, currency),
+        false => account_reference(number, currency),
+    }
 }
 
 /// An account as the interface refers to it, in its own currency, where that is known: an amount may be in another one.
