@@ -103,7 +103,7 @@ async fn decisions(folder: &Path) {
     fill(&settings.file, &hashes, |sql, hash| {
         sql.prepare_cached("INSERT INTO quota VALUES (?1, ?2, NULL, NULL, NULL)")
             .unwrap()
-            .execute((hash.as_bytes(), NOW as i64 - 90_000))
+            .execute((hash.stored_bytes(), NOW as i64 - 90_000))
             .unwrap();
     });
     let store = Arc::new(StateStore::open(&settings).unwrap());
@@ -287,7 +287,7 @@ fn fill_psus(settings: &StateSettings, known: u64) -> u64 {
     drop(store);
     hashes.sort_unstable();
     fill(&settings.file, &hashes, |sql, hash| {
-        let key = hash.as_bytes();
+        let key = hash.stored_bytes();
         sql.prepare_cached("INSERT INTO psu VALUES (?1, 1, ?2, ?1, ?2, 0)")
             .unwrap()
             .execute((key, NOW as i64))
@@ -308,7 +308,7 @@ async fn opening(folder: &Path, keys: u64) {
     fill(&settings.file, &hashes, |sql, hash| {
         sql.prepare_cached("INSERT INTO quota VALUES (?1, ?2, ?2, ?2, ?2)")
             .unwrap()
-            .execute((hash.as_bytes(), NOW as i64))
+            .execute((hash.stored_bytes(), NOW as i64))
             .unwrap();
     });
     drop(hashes);

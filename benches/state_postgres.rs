@@ -76,7 +76,7 @@ async fn decisions(folder: &Path) {
     fill(&in_file.file, &hashes, |sql, hash| {
         sql.prepare_cached("INSERT INTO quota VALUES (?1, ?2, NULL, NULL, NULL)")
             .unwrap()
-            .execute((hash.as_bytes(), EARLIER as i64))
+            .execute((hash.stored_bytes(), EARLIER as i64))
             .unwrap();
     });
     let sqlite = [Arc::new(StateStore::open(&in_file).unwrap())];
@@ -292,7 +292,7 @@ async fn filler(config: &Config) -> Client {
 
 fn id(number: u64) -> Uuid {
     let key: QuotaHash = hash(number);
-    Uuid::from_bytes(*key.as_bytes())
+    Uuid::from_bytes(*key.stored_bytes())
 }
 
 /// Ten PSUs and many: the cost of one in memory, and the memory of a gateway through which more PSUs pass than it keeps.
@@ -357,7 +357,7 @@ async fn fill_psus(config: &Config, store: &StateStore, count: u64) {
                 .psu(Known::by_bank(PsuId::from_bits(psu.into())))
         });
         let keys: Vec<Uuid> = hashes
-            .map(|hash| Uuid::from_bytes(*hash.as_bytes()))
+            .map(|hash| Uuid::from_bytes(*hash.stored_bytes()))
             .collect();
         let now = NOW as i64;
         client.execute(&psus, &[&keys, &TPP, &now]).await.unwrap();

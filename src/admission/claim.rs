@@ -14,7 +14,7 @@ use crate::{
         operations::{Quota, Transactions},
     },
     state::{
-        Beside, CallsLeft, ClaimRequest, Decision, Page, QuotaClaim, QuotaHash, RequestIdClaim,
+        Beside, CallsLeft, ClaimRequest, Decision, Page, QuotaClaim, QuotaKey, RequestIdClaim,
         Retention, StateStore, Taken, Unavailable,
     },
 };
@@ -177,11 +177,12 @@ async fn quota_claim(
             let unknown = may_have_been_unknown(request, grant, now).then(of_account);
             let names = store.names_of(request.tpp).await?;
             let others = names.iter().filter(|name| *name != tpp).map(of_psu);
-            (of_psu(tpp), Beside::all(unknown.into_iter().chain(others))?)
+            let beside = unknown.into_iter().chain(others).map(QuotaKey::hash);
+            (of_psu(tpp), Beside::all(beside)?)
         }
     };
     Ok(Some(QuotaClaim {
-        key,
+        key: key.hash(),
         beside,
         page: page(request, key, store),
     }))
@@ -202,7 +203,7 @@ fn may_have_been_unknown(
 const LIMIT: u32 = 200;
 
 /// QUO-13.
-fn page(request: &AuthenticatedRequest<'_>, key: QuotaHash, store: &StateStore) -> Option<Page> {
+fn page(request: &AuthenticatedRequest<'_>, key: QuotaKey, store: &StateStore) -> Option<Page> {
     let once = request.snapshot.policy.quota.pages_once
         && request.operation.transactions == Transactions::List;
     let query = request.query.filter(|_| once)?;

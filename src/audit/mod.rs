@@ -281,35 +281,47 @@ fn own_folder(audit: &Path) -> io::Result<(u32, PathBuf, File)> {
     Err(io::Error::other(text))
 }
 
-/// Erases a PSU from an audit: nothing leads from the PSU-ID to its records any more. Returns the pseudonym; `None` if there are no records,
-/// unless the PSU `was_bound`: then the record of the erasure is the only one.
+/// Erases a PSU from an audit: nothing leads from the PSU-ID to its records any more. `psu` are its hashes of every level of the hash key.
+/// Returns the pseudonyms; none if there are no records, unless the PSU `was_bound`: then the record of the erasure is the only one.
 ///
 /// # Errors
-/// The file of salts cannot be changed.
+/// The file of salts cannot be changed. What was erased before stays erased.
 pub fn erase(
     audit: &Path,
-    psu: PsuHash,
+    psu: &[PsuHash],
     was_bound: bool,
     at: LogTime,
-) -> Result<Option<String>, AuditFault> {
-    with_salts(audit, |pseudonyms| pseudonyms.erase(psu, was_bound, at))
+) -> Result<Vec<String>, AuditFault> {
+    with_salts(audit, |pseudonyms| {
+        let mut erased = Vec::new();
+        for hash in psu {
+            erased.extend(pseudonyms.erase(*hash, false, at)?);
+        }
+        if let (true, Some(hash)) = (erased.is_empty(), psu.last()) {
+            erased.extend(pseudonyms.erase(*hash, was_bound, at)?);
+        }
+        Ok(erased)
+    })
 }
 
-/// The pseudonym of a PSU, if there are records.
+/// The pseudonyms of a PSU, by its hashes of every level of the hash key; none if there are no records.
 ///
 /// # Errors
 /// The file of salts cannot be read.
-pub fn pseudonym(audit: &Path, psu: PsuHash) -> Result<Option<String>, AuditFault> {
-    with_salts(audit, |pseudonyms| pseudonyms.find(psu))
+pub fn pseudonyms(audit: &Path, psu: &[PsuHash]) -> Result<Vec<String>, AuditFault> {
+    with_salts(audit, |pseudonyms| {
+        let found = psu.iter().map(|hash| pseudonyms.find(*hash));
+        found.filter_map(Result::transpose).collect()
+    })
 }
 
-fn with_salts<T>(
+fn with_salts(
     audit: &Path,
-    ask: impl FnOnce(&mut Pseudonyms) -> rusqlite::Result<Option<T>>,
-) -> Result<Option<T>, AuditFault> {
+    ask: impl FnOnce(&mut Pseudonyms) -> rusqlite::Result<Vec<String>>,
+) -> Result<Vec<String>, AuditFault> {
     let fault = |error| AuditFault(audit.to_owned(), error);
     match fs::metadata(audit) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         found => found.map_err(fault)?,
     };
     let asked = Pseudonyms::open(audit).and_then(|mut pseudonyms| ask(&mut pseudonyms));

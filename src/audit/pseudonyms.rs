@@ -7,7 +7,7 @@
 use crate::{
     clock::LogTime,
     hex, private_file,
-    state::{Hash, PsuHash},
+    state::PsuHash,
     write_fault::{WriteCause, WriteFault},
 };
 use aws_lc_rs::{hmac, rand};
@@ -127,7 +127,7 @@ impl Pseudonyms {
             .connection
             .prepare_cached("SELECT salt FROM salt WHERE psu = ?1")?;
         select
-            .query_row([psu.as_bytes()], |row| row.get(0))
+            .query_row([psu.audited_bytes()], |row| row.get(0))
             .optional()
     }
 
@@ -137,7 +137,7 @@ impl Pseudonyms {
         // If another process has just made one, that salt is used.
         self.connection.execute(
             "INSERT OR IGNORE INTO salt (psu, salt) VALUES (?1, ?2)",
-            (psu.as_bytes(), &salt),
+            (psu.audited_bytes(), &salt),
         )?;
         self.salt(psu)?.ok_or(rusqlite::Error::QueryReturnedNoRows)
     }
@@ -156,7 +156,7 @@ impl Pseudonyms {
             None => return Ok(None),
         };
         let transaction = self.connection.transaction()?;
-        transaction.execute("DELETE FROM salt WHERE psu = ?1", [psu.as_bytes()])?;
+        transaction.execute("DELETE FROM salt WHERE psu = ?1", [psu.audited_bytes()])?;
         let at = i64::try_from(at.unix_milliseconds()).unwrap_or(i64::MAX);
         transaction.execute(
             "INSERT INTO erasure (pseudonym, at) VALUES (?1, ?2)",
@@ -194,9 +194,9 @@ impl Pseudonyms {
 }
 
 /// The first 128 bits of the HMAC, in hexadecimal digits.
-fn pseudonym(salt: &[u8], psu: Hash<impl Sized>) -> String {
+fn pseudonym(salt: &[u8], psu: PsuHash) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, salt);
-    let tag = hmac::sign(&key, psu.as_bytes());
+    let tag = hmac::sign(&key, psu.audited_bytes());
     hex::encode(tag.as_ref().get(..16).unwrap_or_default())
 }
 

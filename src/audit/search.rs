@@ -19,8 +19,8 @@ pub struct Wanted {
     pub kind: Option<String>,
     /// X-Request-ID, the `id` of an answer, or a trace.
     pub id: Option<String>,
-    /// The pseudonym of a PSU.
-    pub psu: Option<String>,
+    /// The pseudonyms of a PSU: it has another one after a rotation of the hash key.
+    pub psu: Option<Vec<String>>,
 }
 
 /// A record that was found.
@@ -46,11 +46,15 @@ impl Wanted {
             let time = record.text("time");
             time.is_some_and(|time| time.starts_with(wanted))
         };
+        let of_psu = |wanted: &[String]| {
+            let found = record.text("psu");
+            found.is_some_and(|found| wanted.iter().any(|psu| psu == found))
+        };
         self.at.as_deref().is_none_or(starts)
             && is(&self.tpp, &["tpp", "shown_tpp"])
             && is(&self.kind, &["kind"])
             && is(&self.id, &["request_id", "id", "trace_id"])
-            && is(&self.psu, &["psu"])
+            && self.psu.as_deref().is_none_or(of_psu)
     }
 }
 

@@ -1,13 +1,13 @@
 //! Files that only their owner may read: keys, tokens, and the state.
 //!
 //! Invariants: reading refuses a file that others may read or that the group may change; a new file is complete and durable, or
-//! absent; only [`replace`] overwrites a file. Deliberately not here: the content of the files.
+//! absent; only [`replace`] and [`replace_alike`] overwrite a file. Deliberately not here: the content of the files.
 
 use rustix::{fs::OFlags, io::Errno};
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
     io::{self, ErrorKind, Read, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown},
     path::{Path, PathBuf},
 };
 use uuid::Uuid;
@@ -183,6 +183,31 @@ fn names_a_folder(path: &Path) -> Option<Errno> {
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let beside = write_beside(path, content)?;
     if let Err(error) = fs::rename(&beside, path) {
+        // That it could not be replaced says more.
+        let _ = fs::remove_file(&beside);
+        return Err(error);
+    }
+    sync_folder_of(path)
+}
+
+/// Replaces a file atomically by one with the same owner, group and mode.
+///
+/// # Errors
+/// The file cannot be written; the old one stays, and no part of the new one.
+pub fn replace_alike(path: &Path, content: &[u8]) -> io::Result<()> {
+    let old = fs::metadata(path)?;
+    let beside = write_beside(path, content)?;
+    let new = fs::metadata(&beside)?;
+    let is_alike = (new.uid(), new.gid()) == (old.uid(), old.gid());
+    let owned = match is_alike {
+        true => Ok(()),
+        false => chown(&beside, Some(old.uid()), Some(old.gid())),
+    };
+    let done = owned
+        .and_then(|()| fs::set_permissions(&beside, old.permissions()))
+        .and_then(|()| File::open(&beside)?.sync_all())
+        .and_then(|()| fs::rename(&beside, path));
+    if let Err(error) = done {
         // That it could not be replaced says more.
         let _ = fs::remove_file(&beside);
         return Err(error);

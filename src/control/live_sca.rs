@@ -9,7 +9,7 @@ use crate::{
     audit::{AuditEvent, AuditKind},
     interface::{Code, Reason, headers::PsuId},
     sca::{self, Failure, Opened, Pending, TokenFault},
-    state::{Finish, Finished, Known, StateStore, TokenHash},
+    state::{Finish, Finished, Known, StateStore},
     telemetry::ScaEvent,
 };
 
@@ -103,7 +103,7 @@ pub(super) async fn finish_as_failed(
         message.as_bytes(),
     ];
     let finish = Finish {
-        token: TokenHash::from_bytes(opened.id),
+        token: store.keys().token(opened.id),
         expires: opened.expires,
         said: store.keys().failed(&parts),
         completion: None,

@@ -20,7 +20,7 @@ use crate::{
     sca::{self, Failure, Opened, Pending},
     state::{
         Claimed, Completion, ConsentAccounts, CustomerKey, Finish, Finished, Keys, Known, PsuRef,
-        ReportHash, StateStore, TokenHash,
+        ReportHash, StateStore,
     },
     telemetry::{BindingSource, ScaEvent},
 };
@@ -249,7 +249,7 @@ async fn keep(
 ) -> Result<End, ApiFault> {
     let pending = &opened.pending;
     let finish = Finish {
-        token: TokenHash::from_bytes(opened.id),
+        token: store.keys().token(opened.id),
         expires: opened.expires,
         said: hash(store.keys(), completed),
         completion: Some(Completion {
@@ -280,8 +280,7 @@ async fn keep(
     }
 }
 
-/// The hash of a completion: its members, with the defaults of missing ones. A report without a customer has the hash that versions before
-/// CTL-1 gave it. With one, the hash of the other members is a part: no account id can be taken for the key.
+/// The hash of a completion: its members, with the defaults of missing ones.
 fn hash(keys: &Keys, completed: &Completed) -> ReportHash {
     let psu = completed.psu.get().to_be_bytes();
     let corporate = completed.corporate.map(|id| id.get().to_be_bytes());
@@ -296,12 +295,8 @@ fn hash(keys: &Keys, completed: &Completed) -> ReportHash {
         consent,
     ];
     parts.extend(accounts.iter().map(String::as_bytes));
-    let report = keys.completed(&parts);
-    let Some(customer) = &completed.customer else {
-        return report;
-    };
-    let parts: [&[u8]; 3] = [b"customer", report.as_bytes(), customer.text.as_bytes()];
-    keys.completed(&parts)
+    let customer = completed.customer.as_ref();
+    keys.completed(&parts, customer.map(|customer| customer.text.as_str()))
 }
 
 /// SCA-12: a completion for a PSU other than the token's fails the SCA.
@@ -362,7 +357,7 @@ mod tests {
         let keys = Keys::new(&[7; 32]);
         let of = |accounts: &[&str], customer| hash(&keys, &completed(accounts, customer));
         let psu = 7_u128.to_be_bytes();
-        let before = keys.completed(&[&psu, b"", b"named", b"a"]);
+        let before = keys.completed(&[&psu, b"", b"named", b"a"], None);
         assert_eq!(of(&["a"], None), before);
         let of_customer = of(&["a"], Some("c"));
         for other in [

@@ -23,7 +23,7 @@ impl EventKey {
             let text = "there is no such file, and the gateway never makes it";
             OpenFault::File(path.clone(), std::io::Error::other(text))
         };
-        hash_key::read(path)?
+        hash_key::read_one(path)?
             .ok_or_else(missing)
             .map(|key| Some(Self(key)))
     }

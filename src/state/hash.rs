@@ -32,7 +32,12 @@ macro_rules! kinds {
 
         $(#[$doc])*
         pub type $hash = Hash<$kind>;
-    )*};
+    )*
+
+        /// The names of all kinds.
+        #[cfg(test)]
+        pub(super) const KINDS: &[&str] = &[$(stringify!($kind)),*];
+    };
 }
 
 kinds! {
@@ -52,7 +57,7 @@ kinds! {
     QuotaHash = Hash<OfQuota>, events: false;
     /// Of a list that is read page by page (QUO-13).
     ListHash = Hash<OfList>, events: false;
-    /// The id of an SCA's token. The id is random, so it is stored without hashing (SCA-12).
+    /// Of the id of an SCA's token (SCA-12), or the key of a mark among the spent tokens.
     TokenHash = Hash<OfToken>, events: false;
     /// Of a TPP and the scope of its block (CTL-2).
     BlockHash = Hash<OfBlock>, events: true;
@@ -78,8 +83,23 @@ impl<K> Hash<K> {
         Self(bytes, PhantomData)
     }
 
-    /// The bytes to store.
-    pub const fn as_bytes(&self) -> &[u8; 16] {
+    /// The bytes to store. Nobody else sees them: a hash of a hash would hang on the level of the hash key.
+    pub(super) const fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+}
+
+#[cfg(feature = "sandbox")]
+impl<K> Hash<K> {
+    /// The bytes as they are stored, for tests and benchmarks that look into the tables.
+    pub const fn stored_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+}
+
+impl PsuHash {
+    /// The bytes from which the audit makes a pseudonym. It asks for those of every level.
+    pub const fn audited_bytes(&self) -> &[u8; 16] {
         &self.0
     }
 }

@@ -70,8 +70,11 @@ mod request_ids;
 mod any_engine;
 mod engine;
 mod hash_key;
+mod key_chain;
+mod level;
 mod outbox;
 pub mod postgres;
+pub mod rotation;
 pub mod sqlite;
 mod stored;
 mod sweep;
@@ -91,7 +94,7 @@ pub use hash::{
     QuotaHash, ReportHash, RequestHash, SessionHash, TokenHash,
 };
 pub use hash_key::check as check_hash_key;
-pub use keys::Keys;
+pub use keys::{Keys, QuotaKey};
 pub use known_psu::KnownPsu;
 pub use moves::{Move, MoveEnded, Moved, Moves};
 pub use postgres::settings::PlantedFault;

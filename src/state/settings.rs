@@ -93,6 +93,9 @@ impl From<PostgresSettings> for EngineSettings {
 /// The row of `meta` with the check value of the hash key.
 pub(super) const KEY_ROW: &str = "key_check";
 
+/// The row of `meta` with the level of the hash key; there is none before the first rotation.
+pub(super) const LEVEL_ROW: &str = "hash_key_level";
+
 /// The row of `meta` with the environment.
 pub(super) const ENVIRONMENT_ROW: &str = "environment";
 
@@ -193,6 +196,45 @@ pub enum OpenFault {
     /// The key file does not have 32 bytes.
     #[error("{0} does not hold a hash key: it has to be 32 random bytes")]
     KeyMalformed(PathBuf),
+    /// The file does not hold keys side by side.
+    #[error(
+        "{0} does not hold hash keys: its {1} bytes are not 32 random ones for each of at most 16 keys; restore the file"
+    )]
+    KeysMalformed(PathBuf, usize),
+    /// No further key fits.
+    #[error("{0} holds 16 keys already, and none can be added")]
+    KeysFull(PathBuf),
+    /// The hash key of the state was rotated, and the file lacks the new key.
+    #[error(
+        "the hash key of the state was rotated {rotations} times, and {key} lacks the last key: copy the file from the machine on which \
+         `portvakt state rotate-hash-key` ran"
+    )]
+    KeyRotated {
+        /// The key file.
+        key: PathBuf,
+        /// The number of rotations of the state.
+        rotations: usize,
+    },
+    /// Another process rotated the hash key meanwhile.
+    #[error("another process has rotated the hash key of the state: nothing changed")]
+    RotatedMeanwhile,
+    /// No key for the next level is in the file.
+    #[error("{0} has no key that the state does not use: nothing changed")]
+    NoNextKey(PathBuf),
+    /// A row has no hash where every version writes one.
+    #[error(
+        "table {0} has a row that no version wrote: remove the row, then start again; nothing changed"
+    )]
+    OddRow(&'static str),
+    /// The file has an earlier schema.
+    #[error("{0} has an earlier schema: start a gateway of this version on it first")]
+    Earlier(PathBuf),
+    /// Gateways of an earlier version use the database.
+    #[error(
+        "a gateway of a version that cannot rotate the hash key uses the database, or a state file is copied into it: upgrade every gateway first; \
+         nothing changed"
+    )]
+    EarlierGateways,
     /// The state is that of another environment.
     #[error(
         "the state is that of the environment {found}, and the configuration says {asked}: each has a state of its own (CRT-9); name another file or database"

@@ -198,11 +198,12 @@ fn find(args: &FindArgs) -> Result<(String, bool), AuditToolFault> {
         let settings = Settings::load(config).map_err(AuditToolFault::Config)?;
         let runtime = tokio::runtime::Runtime::new().map_err(unreadable(&args.folder))?;
         let store = runtime.block_on(async { StateStore::open(&settings.fixed.state) })?;
-        let pseudonym = audit::pseudonym(&args.folder, store.keys().psu(psu))?;
-        match pseudonym {
-            Some(pseudonym) => wanted.psu = Some(pseudonym),
-            None => return Ok(("no records of this PSU\n".to_owned(), false)),
+        let hashes = store.keys().psu_of_every_level(psu);
+        let pseudonyms = audit::pseudonyms(&args.folder, &hashes)?;
+        if pseudonyms.is_empty() {
+            return Ok(("no records of this PSU\n".to_owned(), false));
         }
+        wanted.psu = Some(pseudonyms);
     }
     let found = audit::search(&args.folder, &wanted).map_err(unreadable(&args.folder))?;
     let show = |record: &Found| {

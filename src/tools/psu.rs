@@ -222,17 +222,19 @@ fn erase(
     };
     let erased = match &settings.fixed.audit {
         Some(settings) => {
-            let hash = store.keys().psu(psu);
-            audit::erase(&settings.folder, hash, bound.is_some(), clock.log_time())?
+            let hashes = store.keys().psu_of_every_level(psu);
+            audit::erase(&settings.folder, &hashes, bound.is_some(), clock.log_time())?
         }
-        None => None,
+        None => Vec::new(),
     };
-    said += &match &erased {
-        Some(pseudonym) => format!("audit: erased, the pseudonym was {pseudonym}\n"),
-        None => "audit: not there\n".to_owned(),
-    };
+    for pseudonym in &erased {
+        said += &format!("audit: erased, the pseudonym was {pseudonym}\n");
+    }
+    if erased.is_empty() {
+        said += "audit: not there\n";
+    }
     progress.write_all(said.as_bytes()).map_err(unusable)?;
-    Ok(if bound.is_some() || erased.is_some() {
+    Ok(if bound.is_some() || !erased.is_empty() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE

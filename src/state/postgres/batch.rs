@@ -66,7 +66,7 @@ pub(super) async fn attempt(
     let keys = BatchKeys::new(&keys);
     let loaded = tokio::select! {
         biased;
-        loaded = timeout(READ, rows::load(link, &keys)) => loaded,
+        loaded = timeout(READ, rows::load(link, &keys, &shared.connector)) => loaded,
         // Nothing is written yet: the worker decides again on the newer primary.
         () = shared.connector.fence.passed(&link.origin) => {
             return Attempt::Overtaken("there is a newer primary".to_owned());
@@ -75,9 +75,7 @@ pub(super) async fn attempt(
     let mut rows = match loaded {
         Ok(Ok(rows)) => rows,
         Ok(Err(RowFault::Sql(error))) => return before_commit(link, &error).await,
-        Ok(Err(fault @ (RowFault::Tpp | RowFault::Block | RowFault::Move | RowFault::Event))) => {
-            return Attempt::Failed(fault.to_string());
-        }
+        Ok(Err(fault)) => return Attempt::Failed(fault.to_string()),
         Err(_) => return Attempt::Failed(format!("no answer for {} s", READ.as_secs())),
     };
     for change in batch.iter_mut() {

@@ -13,7 +13,7 @@ use super::{
     statements::{PROOF, Statements},
     tls::Tls,
 };
-use crate::settings::KEY_ROW;
+use crate::{level::OwnLevel, settings::KEY_ROW};
 use portvakt_base::private_file;
 use std::{
     sync::{
@@ -38,6 +38,9 @@ pub(super) const SCHEMAS_BEFORE: [&str; 4] = ["1", "2", "3", "4"];
 
 /// The row of `meta` with the schema.
 pub(super) const SCHEMA_ROW: &str = "schema";
+
+/// The setting of a session with the check value of its level.
+pub(super) const LEVEL_SETTING: &str = "portvakt.hash_key_check";
 
 /// The time for a host to answer: TLS, a password and the first statements are seven round trips, of up to a quarter of a second.
 const CONNECT: Duration = Duration::from_secs(2);
@@ -80,8 +83,8 @@ impl Link {
 pub(super) struct Connector {
     settings: PostgresSettings,
     pub(super) fence: Fence,
-    /// The check value of the hash key, once it is known.
-    pub(super) key_check: OnceLock<String>,
+    /// The level of this process, once it is known.
+    level: OnceLock<OwnLevel>,
 }
 
 impl Connector {
@@ -89,8 +92,33 @@ impl Connector {
         Self {
             settings,
             fence: Fence::new(),
-            key_check: OnceLock::new(),
+            level: OnceLock::new(),
         }
+    }
+
+    /// Keeps the level of this process. Only connections with it write.
+    pub(super) fn set_level(&self, level: OwnLevel) {
+        let _ = self.level.set(level);
+    }
+
+    /// Compares the check value that the database has.
+    ///
+    /// # Errors
+    /// The database has another level, or had one.
+    pub(super) fn judge_level(&self, found: &str) -> Result<(), String> {
+        match self.level.get() {
+            Some(level) => level.judge(found),
+            None => Err("the level of the hash key is not known".to_owned()),
+        }
+    }
+
+    /// Whether the state was not replaced, and its hash key was not rotated.
+    ///
+    /// # Errors
+    /// The reason for the operator: nothing of the state is used before the next start.
+    pub(super) fn check_state(&self) -> Result<(), String> {
+        self.fence.check_state()?;
+        self.level.get().map_or(Ok(()), OwnLevel::is_current)
     }
 
     /// A connection to the primary, with the right schema and key.
@@ -98,7 +126,7 @@ impl Connector {
     /// # Errors
     /// The reason for the operator.
     pub(super) async fn open(&self) -> Result<Link, String> {
-        self.fence.check_state()?;
+        self.check_state()?;
         let session = self.connect().await?;
         // A setting of the role or of the database applies to new connections: the follower's may be an older one.
         if self.settings.require_sync
@@ -107,13 +135,16 @@ impl Connector {
             return Err(standby::refusal(reason));
         }
         let opening = async {
-            let (checked, proven, statements) = tokio::join!(
+            let (marked, checked, proven, statements) = tokio::join!(
+                self.mark(&session),
                 self.check(&session),
                 self.prove(&session),
                 Statements::prepare(&session.client),
             );
-            checked?;
+            marked?;
+            // First: of a state that was replaced, the check value says nothing.
             proven?;
+            checked?;
             statements.map_err(|error| text(&error))
         };
         let statements = timeout(CONNECT, opening).await;
@@ -132,7 +163,9 @@ impl Connector {
 
     /// Whether a connection is open, and no newer primary was seen.
     pub(super) fn is_usable(&self, link: &Link) -> bool {
-        !link.client.is_closed() && self.fence.is_current(&link.origin)
+        !link.client.is_closed()
+            && self.fence.is_current(&link.origin)
+            && self.check_state().is_ok()
     }
 
     /// Ends the statement of a connection, if the server can be reached.
@@ -156,6 +189,15 @@ impl Connector {
         }
     }
 
+    /// Tells the server the level of the session. After a rotation it refuses to write what one of another level decided, or of none.
+    async fn mark(&self, session: &Session) -> Result<(), String> {
+        let check = self.level.get().map_or("", OwnLevel::check_value);
+        let set = "SELECT set_config($1, $2, false)";
+        let parameters: [&(dyn ToSql + Sync); 2] = [&LEVEL_SETTING, &check];
+        let done = session.client.execute(set, &parameters).await;
+        done.map(drop).map_err(|error| text(&error))
+    }
+
     async fn check(&self, session: &Session) -> Result<(), String> {
         let rows = session
             .client
@@ -177,13 +219,7 @@ impl Connector {
                 ));
             }
         }
-        if value(KEY_ROW).as_ref() != self.key_check.get() {
-            return Err(
-                "the database was made with another hash key: restore the key that belongs to it"
-                    .to_owned(),
-            );
-        }
-        Ok(())
+        self.judge_level(&value(KEY_ROW).unwrap_or_default())
     }
 
     /// A connection to the primary, whatever its schema.

@@ -9,7 +9,7 @@ use super::{
     fence::Proof,
     job::Job,
     look_up,
-    migrate::LOCK,
+    migrate::{LOCK, NOTICES_ROTATION},
     rows::hash,
     shared::Shared,
     standby,
@@ -147,7 +147,7 @@ impl Follower {
         };
         self.link = None;
         *lock(&self.shared.reader) = None;
-        let state = self.shared.connector.fence.check_state();
+        let state = self.shared.connector.check_state();
         if state.is_err() {
             self.shared.freshness.end();
         }
@@ -169,9 +169,11 @@ impl Follower {
         }
         // After a crash of the server a transaction may have the number of an earlier one that left no trace.
         self.position = None;
-        // The lock keeps `portvakt state copy` out, and waits for one that is under way.
+        // The first lock keeps `portvakt state copy` out, and waits for one that is under way. The second one tells a rotation of the hash key
+        // that this version notices it.
         let listen = format!(
-            "SELECT pg_advisory_lock_shared({LOCK}, 'meta'::regclass::oid::integer); LISTEN portvakt_change"
+            "SELECT pg_advisory_lock_shared({LOCK}, 'meta'::regclass::oid::integer);
+            SELECT pg_advisory_lock_shared({NOTICES_ROTATION}, 'meta'::regclass::oid::integer); LISTEN portvakt_change"
         );
         let listening = timeout(PATIENCE, link.client.batch_execute(&listen)).await;
         listening

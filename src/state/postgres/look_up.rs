@@ -47,10 +47,18 @@ pub(super) async fn answer<T>(
     link: &Link,
     question: impl Future<Output = Result<T, String>>,
 ) -> Result<T, Unavailable> {
-    let found = timeout(LOOKUP, question)
+    let level = async {
+        let row = link.client.query_one(&link.statements.key_check, &[]);
+        let value = row.await.and_then(|row| row.try_get::<_, String>(0));
+        value.map_err(|error| text(&error))
+    };
+    // The questions are sent in this order. What the database answers about its level is not older than the rows.
+    let asked = async { tokio::try_join!(biased; question, level) };
+    let found = timeout(LOOKUP, asked)
         .await
         .map_err(|_| Unavailable(format!("no answer for {} s", LOOKUP.as_secs())))?;
-    let found = found.map_err(Unavailable)?;
+    let (found, level) = found.map_err(Unavailable)?;
+    shared.connector.judge_level(&level).map_err(Unavailable)?;
     // A former primary does not know what the newer one has decided, nor may its rows get into the cache after that was cleared.
     if !shared.connector.fence.is_current(&link.origin) {
         return Err(Unavailable("there is a newer primary".to_owned()));
@@ -76,9 +84,12 @@ pub(super) async fn rows(
 /// # Errors
 /// The reason for the operator.
 pub(super) async fn standing(link: &Link) -> Result<Standing, String> {
-    let found = rows(link, &link.statements.blocks, &[]).await?;
+    let (found, moved) = tokio::try_join!(
+        biased;
+        rows(link, &link.statements.blocks, &[]),
+        rows(link, &link.statements.moves, &[]),
+    )?;
     let blocks = blocks::all(&found).map_err(|fault| fault.to_string())?;
-    let found = rows(link, &link.statements.moves, &[]).await?;
-    let moves = moves::all(&found).map_err(|fault| fault.to_string())?;
+    let moves = moves::all(&moved).map_err(|fault| fault.to_string())?;
     Ok(Standing { blocks, moves })
 }

@@ -32,8 +32,8 @@ const AHEAD: [&str; 7] = [
 
 /// A connection of a tool.
 pub struct Maintenance {
-    runtime: Runtime,
-    session: Session,
+    pub(super) runtime: Runtime,
+    pub(super) session: Session,
 }
 
 impl Maintenance {
@@ -96,7 +96,7 @@ impl Maintenance {
             if !makes_tables {
                 migrate::must_exist(&mut session).await?;
             }
-            migrate::prepare(&connector, &mut session, &settings.hash_key).await?;
+            migrate::prepare(&mut session, &settings.hash_key).await?;
             Ok::<_, OpenFault>(session)
         })?;
         Ok(Self { runtime, session })

@@ -3,22 +3,27 @@
 //! Invariant: an existing database with another key or a later schema is not changed. Two gateways may start at once: the second waits for
 //! the first.
 
-use super::connect::{Connector, SCHEMA, SCHEMA_ROW, SCHEMAS_BEFORE, Session, text};
+use super::connect::{SCHEMA, SCHEMA_ROW, SCHEMAS_BEFORE, Session, text};
 use crate::{
-    OpenFault, StateSettings, hash_key,
+    OpenFault, StateSettings,
+    key_chain::KeyChain,
     keys::Keys,
-    settings::{KEY_ROW, RECORDED},
+    level,
+    settings::{KEY_ROW, LEVEL_ROW, RECORDED},
 };
 use portvakt_base::private_file;
 use std::{path::Path, time::Duration};
 use tokio::time::timeout;
-use tokio_postgres::{Error, Transaction, types::ToSql};
+use tokio_postgres::{Error, GenericClient, Transaction, types::ToSql};
 
 /// The time for each step. The commit of a new schema waits for the standby.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Held while the schema is made; with the number of the table `meta`, by gateways and by `portvakt state copy`. The bytes are "Pvkt".
 pub(super) const LOCK: i64 = 0x5076_6b74;
+
+/// Held by gateways beside [`LOCK`], with the same number, by every version that notices a rotation of the hash key.
+pub(super) const NOTICES_ROTATION: i64 = LOCK + 1;
 
 /// The tables of schema 1, and the steps from there. A step that was released never changes.
 const TABLES: [&str; 5] = [
@@ -41,13 +46,9 @@ const CUSTOMERS_AND_MOVES: &str = include_str!("customers_and_moves.sql");
 /// CTL-3: the step from 4 to 5, for the stream of events and the customers in them.
 const EVENTS: &str = include_str!("events.sql");
 
-/// Makes the tables where there are none, and checks schema and key. Returns the key.
-pub(super) async fn prepare(
-    connector: &Connector,
-    session: &mut Session,
-    key: &Path,
-) -> Result<Keys, OpenFault> {
-    in_time(make(connector, session, key)).await
+/// Makes the tables where there are none, and checks schema and key. Returns the keys of the database's level.
+pub(super) async fn prepare(session: &mut Session, key: &Path) -> Result<Keys, OpenFault> {
+    in_time(make(session, key)).await
 }
 
 /// Refuses a database without tables.
@@ -111,7 +112,7 @@ pub(super) async fn in_time<T>(
     done.unwrap_or_else(|_| Err(OpenFault::Postgres(late())))
 }
 
-async fn make(connector: &Connector, session: &mut Session, key: &Path) -> Result<Keys, OpenFault> {
+async fn make(session: &mut Session, key: &Path) -> Result<Keys, OpenFault> {
     let fault = |error: Error| OpenFault::Postgres(text(&error));
     let transaction = session.client.transaction().await.map_err(fault)?;
     transaction
@@ -119,41 +120,31 @@ async fn make(connector: &Connector, session: &mut Session, key: &Path) -> Resul
         .await
         .map_err(fault)?;
     let found = meta(&transaction).await.map_err(fault)?;
-    let Some((schema, key_check)) = found else {
+    let Some(found) = found else {
         let keys = key_of_a_new_database(key)?;
         for step in TABLES {
             transaction.batch_execute(step).await.map_err(fault)?;
         }
-        let check = keys.check_value();
-        let rows: [(&str, &str); 2] = [(SCHEMA_ROW, SCHEMA), (KEY_ROW, &check)];
-        for (name, value) in rows {
+        let schema = (SCHEMA_ROW, SCHEMA.to_owned());
+        for (name, value) in std::iter::once(schema).chain(keys.records()) {
             transaction
                 .execute("INSERT INTO meta VALUES ($1, $2)", &[&name, &value])
                 .await
                 .map_err(fault)?;
         }
         transaction.commit().await.map_err(fault)?;
-        let _ = connector.key_check.set(check);
         return Ok(keys);
     };
-    let Some(done) = steps_done(&schema) else {
+    let Some(done) = steps_done(&found.schema) else {
         return Err(OpenFault::PostgresSchema {
-            found: schema,
+            found: found.schema,
             known: SCHEMA,
         });
     };
-    let Some(secret) = hash_key::read(key)? else {
-        return Err(OpenFault::PostgresKeyMissing(key.to_owned()));
-    };
-    let keys = Keys::new(&secret);
-    let check = keys.check_value();
-    if check != key_check {
-        return Err(OpenFault::PostgresKeyForeign(key.to_owned()));
-    }
-    if schema != SCHEMA {
+    let keys = found.keys(key)?.0;
+    if found.schema != SCHEMA {
         migrate(transaction, done).await.map_err(fault)?;
     }
-    let _ = connector.key_check.set(check);
     Ok(keys)
 }
 
@@ -177,22 +168,44 @@ async fn try_make(session: &mut Session, key: &Path) -> Result<(), OpenFault> {
     let fault = |error: Error| OpenFault::Postgres(text(&error));
     let transaction = session.client.transaction().await.map_err(fault)?;
     let found = meta(&transaction).await.map_err(fault)?;
-    match (found, hash_key::read(key)?) {
-        (None, Some(_)) => Ok(()),
-        (None, None) => private_file::try_make_new(key)
-            .map_err(|error| OpenFault::Folder(private_file::folder_of(key).into(), error)),
-        (Some((found, _)), _) if steps_done(&found).is_none() => Err(OpenFault::PostgresSchema {
-            found,
+    let Some(found) = found else {
+        return match KeyChain::read(key)? {
+            Some(_) => Ok(()),
+            None => private_file::try_make_new(key)
+                .map_err(|error| OpenFault::Folder(private_file::folder_of(key).into(), error)),
+        };
+    };
+    if steps_done(&found.schema).is_none() {
+        return Err(OpenFault::PostgresSchema {
+            found: found.schema,
             known: SCHEMA,
-        }),
-        (Some(_), None) => Err(OpenFault::PostgresKeyMissing(key.to_owned())),
-        (Some((_, check)), Some(secret)) if Keys::new(&secret).check_value() == check => Ok(()),
-        (Some(_), Some(_)) => Err(OpenFault::PostgresKeyForeign(key.to_owned())),
+        });
+    }
+    found.keys(key).map(drop)
+}
+
+/// What the database says of itself. A row that is not there is empty.
+pub(super) struct Meta {
+    schema: String,
+    key_check: String,
+    level: Option<String>,
+}
+
+impl Meta {
+    /// The keys of the database's level, and the number of keys in the file.
+    pub(super) fn keys(&self, key: &Path) -> Result<(Keys, usize), OpenFault> {
+        let chain = KeyChain::read(key)?;
+        let chain = chain.ok_or_else(|| OpenFault::PostgresKeyMissing(key.to_owned()))?;
+        if let Some(keys) = chain.with_check(&self.key_check) {
+            return Ok((keys, chain.count()));
+        }
+        let other = OpenFault::PostgresKeyForeign(key.to_owned());
+        Err(level::foreign(key, self.level.clone(), other))
     }
 }
 
-/// The schema and the check value of the key; `None` if the database has no tables of Portvakt.
-async fn meta(transaction: &Transaction<'_>) -> Result<Option<(String, String)>, Error> {
+/// What the database says of itself; `None` if it has no tables of Portvakt.
+pub(super) async fn meta(transaction: &impl GenericClient) -> Result<Option<Meta>, Error> {
     let exists: bool = transaction
         .query_one("SELECT to_regclass('meta') IS NOT NULL", &[])
         .await?
@@ -200,23 +213,27 @@ async fn meta(transaction: &Transaction<'_>) -> Result<Option<(String, String)>,
     if !exists {
         return Ok(None);
     }
-    let value = async |name: &str| -> Result<String, Error> {
+    let value = async |name: &str| -> Result<Option<String>, Error> {
         let row = transaction
             .query_opt("SELECT value FROM meta WHERE name = $1", &[&name])
             .await?;
-        row.map_or_else(|| Ok(String::new()), |row| row.try_get(0))
+        row.map(|row| row.try_get(0)).transpose()
     };
-    Ok(Some((value(SCHEMA_ROW).await?, value(KEY_ROW).await?)))
+    Ok(Some(Meta {
+        schema: value(SCHEMA_ROW).await?.unwrap_or_default(),
+        key_check: value(KEY_ROW).await?.unwrap_or_default(),
+        level: value(LEVEL_ROW).await?,
+    }))
 }
 
 fn key_of_a_new_database(path: &Path) -> Result<Keys, OpenFault> {
-    let secret = match hash_key::read(path)? {
-        Some(secret) => secret,
+    let chain = match KeyChain::read(path)? {
+        Some(chain) => chain,
         None => {
             private_file::make_folder_of(path)
                 .map_err(|error| OpenFault::Folder(private_file::folder_of(path).into(), error))?;
-            hash_key::make(path)?
+            KeyChain::make(path)?
         }
     };
-    Ok(Keys::new(&secret))
+    Ok(chain.newest())
 }

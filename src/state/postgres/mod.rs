@@ -23,6 +23,7 @@ mod fence;
 pub mod maintain;
 mod migrate;
 mod moves;
+pub mod rotate;
 mod session;
 pub(super) mod settings;
 mod standby;
@@ -45,6 +46,7 @@ use super::{
     clock::ClockRow,
     engine::Engine,
     freshness::{Freshness, Reads},
+    level::OwnLevel,
     lock::lock,
     outbox::Outbox,
     process::Process,
@@ -196,13 +198,14 @@ async fn begin(
 ) -> Result<(Follower, Keys), OpenFault> {
     let connector = Connector::new(postgres.clone());
     let mut session = first(&connector).await?;
-    let keys = migrate::prepare(&connector, &mut session, &settings.hash_key).await?;
+    let keys = migrate::prepare(&mut session, &settings.hash_key).await?;
     migrate::keep_recorded(&mut session, settings, true).await?;
     let clock = migrate::in_time(stored_clock(&session)).await?;
     // The connections below need its place.
     drop(session);
     let is_ignored = postgres.reads == StaleReads::Allow;
     let freshness = Arc::new(Freshness::new(Reads::AsProven, is_ignored));
+    connector.set_level(OwnLevel::new(&keys, settings, Arc::clone(&freshness)));
     let process = Process::new(settings, clock, Arc::clone(&freshness));
     let shared = Arc::new(Shared {
         settings: postgres,

@@ -22,6 +22,8 @@ pub(super) enum RowFault {
     Move,
     #[error("table event or outbox: a row that no version wrote")]
     Event,
+    #[error("{0}")]
+    Level(String),
 }
 
 /// The rows of one table to add, to replace and to remove, sorted by their keys.

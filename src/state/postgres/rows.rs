@@ -7,7 +7,7 @@ pub(super) use super::parted::{RowFault, hash, id};
 use super::{
     blocks,
     commands::Command,
-    connect::Link,
+    connect::{Connector, Link},
     moves,
     parted::{Parted, column, keys},
     statements::Statements,
@@ -70,10 +70,15 @@ impl BatchKeys {
     }
 }
 
-/// Begins a transaction and locks and loads its rows, in one round trip.
-pub(super) async fn load(link: &Link, keys: &BatchKeys) -> Result<Rows, RowFault> {
+/// Begins a transaction and locks and loads its rows, in one round trip. The rows are refused if the database has another level of the hash
+/// key: some of them would not be found.
+pub(super) async fn load(
+    link: &Link,
+    keys: &BatchKeys,
+    connector: &Connector,
+) -> Result<Rows, RowFault> {
     let statements = &link.statements;
-    let (_, quotas, lists, requests, tokens, psus, contexts, blocked, moved, all) = tokio::try_join!(
+    let (_, quotas, lists, requests, tokens, psus, contexts, blocked, moved, all, level) = tokio::try_join!(
         biased;
         link.client.batch_execute("BEGIN"),
         select(link, &statements.load_quotas, &keys.quotas),
@@ -85,7 +90,10 @@ pub(super) async fn load(link: &Link, keys: &BatchKeys) -> Result<Rows, RowFault
         select(link, &statements.load_blocks, &keys.blocks),
         select(link, &statements.load_moves, &keys.moves),
         all_moves(link, keys.all_moves),
+        link.client.query_one(&statements.key_check, &[]),
     )?;
+    let level = connector.judge_level(level.try_get(0)?);
+    level.map_err(RowFault::Level)?;
     let mut rows = Rows::default();
     fill(&mut rows.quotas, &keys.quotas, &quotas, calls)?;
     fill(&mut rows.lists, &keys.lists, &lists, list)?;

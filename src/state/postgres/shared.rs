@@ -69,7 +69,7 @@ impl Shared {
     /// # Errors
     /// The reason for the operator.
     pub(super) fn health(&self) -> Result<(), Unavailable> {
-        self.connector.fence.check_state().map_err(Unavailable)?;
+        self.connector.check_state().map_err(Unavailable)?;
         for fault in [&self.fault, &self.write_fault] {
             if let Some(fault) = &lock(fault).fault {
                 return Err(Unavailable(fault.clone()));

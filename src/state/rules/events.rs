@@ -185,7 +185,7 @@ impl Observed {
     pub(crate) fn new(keys: &Keys, observed: NewEvent, now: Timestamp) -> Self {
         let kind = observed.kind();
         let of = |tpp: &TppId| event(kind, tpp.as_str(), now);
-        let nothing = Hash::from_bytes([0; 16]);
+        let nothing = keys.no_report();
         let (mark, said, expires, event) = match observed {
             // Seen first once in a state.
             NewEvent::TppSeen { tpp } => {

@@ -4,9 +4,11 @@
 //! transaction, and two processes may migrate at once.
 
 use super::super::{
-    OpenFault, StateSettings, hash_key,
+    OpenFault, StateSettings,
+    key_chain::KeyChain,
     keys::Keys,
-    settings::{CUSTOMER_KEY_ROW, KEY_ROW, RECORDED},
+    level,
+    settings::{CUSTOMER_KEY_ROW, KEY_ROW, LEVEL_ROW, RECORDED},
 };
 use portvakt_base::private_file;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior};
@@ -92,7 +94,7 @@ pub(super) fn try_open(settings: &StateSettings) -> Result<(), OpenFault> {
     private_file::try_make(path).map_err(|error| OpenFault::Folder(folder.to_owned(), error))?;
     try_log(path)?;
     let found = header(path)?;
-    let Some(secret) = read_key(settings, &found)? else {
+    let Some(chain) = read_key(settings, &found)? else {
         let key = &settings.hash_key;
         return private_file::try_make_new(key)
             .map_err(|error| OpenFault::File(key.clone(), error));
@@ -107,7 +109,7 @@ pub(super) fn try_open(settings: &StateSettings) -> Result<(), OpenFault> {
     let mut connection = connect_reader(path).map_err(fault)?;
     let version = schema(&connection).map_err(fault)?;
     check_known(path, version)?;
-    prove_key(&connection, settings, &Keys::new(&secret))?;
+    prove_key(&connection, settings, &chain)?;
     to_record(&connection, settings)?;
     // Another process may hold the lock of writers, as a tool that was forgotten.
     connection
@@ -132,8 +134,8 @@ fn try_log(state: &Path) -> Result<(), OpenFault> {
 }
 
 /// The key; `None` if the first start makes it. A file without its key is a fault.
-fn read_key(settings: &StateSettings, found: &Header) -> Result<Option<[u8; 32]>, OpenFault> {
-    match (hash_key::read(&settings.hash_key)?, found) {
+fn read_key(settings: &StateSettings, found: &Header) -> Result<Option<KeyChain>, OpenFault> {
+    match (KeyChain::read(&settings.hash_key)?, found) {
         (None, Header::Ours) => Err(key_missing(settings)),
         (key, _) => Ok(key),
     }
@@ -157,9 +159,9 @@ pub(super) fn open(settings: &StateSettings) -> Result<(Connection, Identity, Ke
     let alone = File::open(folder).and_then(|folder| folder.lock().map(|()| folder));
     let _alone = alone.map_err(|error| OpenFault::File(folder.to_owned(), error))?;
     let found = header(path)?;
-    let secret = match read_key(settings, &found)? {
-        Some(secret) => secret,
-        None => hash_key::make(&settings.hash_key)?,
+    let chain = match read_key(settings, &found)? {
+        Some(chain) => chain,
+        None => KeyChain::make(&settings.hash_key)?,
     };
     if let Header::Missing = found {
         match private_file::create(path) {
@@ -171,10 +173,9 @@ pub(super) fn open(settings: &StateSettings) -> Result<(Connection, Identity, Ke
         private_file::sync_folder_of(path).map_err(fault)?;
     }
     let identity = Identity::of(path).map_err(fault)?;
-    let keys = Keys::new(&secret);
     let mut connection = connect(path).map_err(|error| damaged(path, &error))?;
-    migrate(&mut connection, path, &keys.check_value())?;
-    prove_key(&connection, settings, &keys)?;
+    migrate(&mut connection, path, &chain.newest())?;
+    let keys = prove_key(&connection, settings, &chain)?;
     for row in to_record(&connection, settings)? {
         let done = connection.execute("INSERT INTO meta VALUES (?1, ?2)", row);
         done.map_err(|error| damaged(path, &error))?;
@@ -261,15 +262,30 @@ pub fn must_be_ours(path: &Path) -> Result<(), OpenFault> {
     }
 }
 
-/// Proves that the hash key of the settings is the one that an open file was made with: for the tools.
+/// Proves that the hash key of the settings is the one that an open file was made with: for the tools. Returns the check value of the file.
 ///
 /// # Errors
 /// There is no key, or it belongs to another file.
-pub fn prove(connection: &Connection, settings: &StateSettings) -> Result<(), OpenFault> {
-    match hash_key::read(&settings.hash_key)? {
-        Some(secret) => prove_key(connection, settings, &Keys::new(&secret)),
+pub fn prove(connection: &Connection, settings: &StateSettings) -> Result<String, OpenFault> {
+    prove_levels(connection, settings).map(|(keys, _)| keys.check_value())
+}
+
+/// The same. Returns the keys of the file's level, and the number of keys.
+pub(super) fn prove_levels(
+    connection: &Connection,
+    settings: &StateSettings,
+) -> Result<(Keys, usize), OpenFault> {
+    match KeyChain::read(&settings.hash_key)? {
+        Some(chain) => Ok((prove_key(connection, settings, &chain)?, chain.count())),
         None => Err(key_missing(settings)),
     }
+}
+
+/// The check value of the file's hash key.
+pub(super) fn key_check(connection: &Connection) -> rusqlite::Result<String> {
+    connection
+        .prepare_cached("SELECT value FROM meta WHERE name = ?1")?
+        .query_row([KEY_ROW], |row| row.get(0))
 }
 
 /// Whether an open file has the latest schema: for the tools, which migrate none.
@@ -282,7 +298,7 @@ pub fn is_current(connection: &Connection, path: &Path) -> Result<bool, OpenFaul
 }
 
 /// Migrates the schema to the latest one.
-fn migrate(connection: &mut Connection, path: &Path, key_check: &str) -> Result<(), OpenFault> {
+fn migrate(connection: &mut Connection, path: &Path, new: &Keys) -> Result<(), OpenFault> {
     let fault = |error| damaged(path, &error);
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
@@ -297,9 +313,10 @@ fn migrate(connection: &mut Connection, path: &Path, key_check: &str) -> Result<
         transaction.execute_batch(step).map_err(fault)?;
     }
     if done == 0 {
-        transaction
-            .execute("INSERT INTO meta VALUES (?1, ?2)", (KEY_ROW, key_check))
-            .map_err(fault)?;
+        for (name, value) in new.records() {
+            let insert = transaction.execute("INSERT INTO meta VALUES (?1, ?2)", (name, value));
+            insert.map_err(fault)?;
+        }
     }
     transaction
         .pragma_update(None, "application_id", APPLICATION_ID)
@@ -366,23 +383,28 @@ fn recorded(connection: &Connection, path: &Path, row: &str) -> Result<Option<St
         .map_err(|error| damaged(path, &error))
 }
 
+/// The keys of the level that an open file has.
 fn prove_key(
     connection: &Connection,
     settings: &StateSettings,
-    keys: &Keys,
-) -> Result<(), OpenFault> {
+    chain: &KeyChain,
+) -> Result<Keys, OpenFault> {
     let path = &settings.file;
-    match recorded(connection, path, KEY_ROW)? {
-        Some(stored) if stored == keys.check_value() => Ok(()),
-        Some(_) => Err(OpenFault::KeyForeign {
-            key: settings.hash_key.clone(),
-            file: path.clone(),
-        }),
-        None => Err(OpenFault::Damaged(
+    let Some(stored) = recorded(connection, path, KEY_ROW)? else {
+        return Err(OpenFault::Damaged(
             path.clone(),
             "it does not know its key".to_owned(),
-        )),
+        ));
+    };
+    if let Some(keys) = chain.with_check(&stored) {
+        return Ok(keys);
     }
+    let other = OpenFault::KeyForeign {
+        key: settings.hash_key.clone(),
+        file: path.clone(),
+    };
+    let level = recorded(connection, path, LEVEL_ROW)?;
+    Err(level::foreign(&settings.hash_key, level, other))
 }
 
 pub(super) fn damaged(path: &Path, error: &rusqlite::Error) -> OpenFault {

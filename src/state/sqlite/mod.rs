@@ -15,6 +15,7 @@ mod kept_clock;
 mod log;
 mod moves;
 mod read;
+pub mod rotate;
 mod rows;
 mod shared;
 mod tidy;
@@ -27,6 +28,7 @@ use super::{
     change::Change,
     engine::Engine,
     freshness::{Freshness, Reads},
+    level::OwnLevel,
     lock::lock,
     outbox::Outbox,
     process::Process,
@@ -67,9 +69,11 @@ impl Sqlite {
         let mover = file::connect(identity.path()).map_err(damaged)?;
         let (clock, kept_clock) = clock::open(&connection).map_err(damaged)?;
         let freshness = Arc::new(Freshness::new(Reads::AsRead, false));
+        let level = OwnLevel::new(&keys, settings, Arc::clone(&freshness));
         let process = Arc::new(Process::new(settings, clock, freshness));
         let shared = Arc::new(Shared {
             identity,
+            level,
             process: Arc::clone(&process),
             kept_clock,
             fault: Mutex::default(),
@@ -144,6 +148,7 @@ impl Engine for Sqlite {
 
     fn health(&self) -> Result<(), Unavailable> {
         self.shared.identity.check().map_err(Unavailable)?;
+        self.shared.level.is_current().map_err(Unavailable)?;
         match &*lock(&self.shared.fault) {
             Some(fault) => Err(Unavailable(fault.clone())),
             None => Ok(()),

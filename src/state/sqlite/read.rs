@@ -68,6 +68,9 @@ impl Readers {
                 .map_err(fault)?;
             // A failed connection is not used again.
             let found = read(&connection).map_err(fault)?;
+            // Last: a file that has the own level now had it when the rows were read.
+            let check = file::key_check(&connection).map_err(fault)?;
+            shared.level.judge(&check).map_err(Unavailable)?;
             lock(&free).push(connection);
             drop(turn);
             Ok(Dated {

@@ -1,12 +1,13 @@
 //! The state that the threads of a store share.
 
 use super::{file::Identity, kept_clock::KeptClock};
-use crate::{Counters, process::Process, sweep::Cursors};
+use crate::{Counters, level::OwnLevel, process::Process, sweep::Cursors};
 use std::sync::{Arc, Mutex, atomic::AtomicBool};
 
 /// Shared by the threads.
 pub(super) struct Shared {
     pub(super) identity: Identity,
+    pub(super) level: OwnLevel,
     pub(super) process: Arc<Process>,
     pub(super) kept_clock: KeptClock,
     /// The reason why the last write failed; `None` if it succeeded.

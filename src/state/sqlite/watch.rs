@@ -76,9 +76,7 @@ impl Watch {
     fn tick(&mut self, queue: Option<&WeakSender<Job>>) {
         let began = BootTime::now();
         match self.follow() {
-            Ok(()) if self.shared.identity.check().is_ok() => {
-                self.shared.process.freshness.heard(began);
-            }
+            Ok(()) if self.is_own() => self.shared.process.freshness.heard(began),
             Ok(()) => {}
             Err(error) => {
                 tracing::debug!(%error, "the change log cannot be read");
@@ -98,6 +96,11 @@ impl Watch {
         }
     }
 
+    /// Whether the file is the opened one, with the level of this process.
+    fn is_own(&self) -> bool {
+        self.shared.identity.check().is_ok() && self.shared.level.is_current().is_ok()
+    }
+
     /// Reads the changes since the last time.
     fn follow(&mut self) -> rusqlite::Result<()> {
         let connection = match self.connection.take() {
@@ -105,6 +108,14 @@ impl Watch {
             None => file::connect_reader(self.shared.identity.path())?,
         };
         let connection = self.connection.insert(connection);
+        if self
+            .shared
+            .level
+            .judge(&file::key_check(connection)?)
+            .is_err()
+        {
+            return Ok(());
+        }
         let head = head(connection)?;
         if head == self.read && !self.blocks_due {
             return Ok(());

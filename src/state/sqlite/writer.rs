@@ -206,6 +206,7 @@ fn write(
     shared: &Shared,
 ) -> Result<(), Unavailable> {
     shared.identity.check().map_err(Unavailable)?;
+    shared.level.is_current().map_err(Unavailable)?;
     let fault = |error: rusqlite::Error| {
         Unavailable(format!("{}: {error}", shared.identity.path().display()))
     };
@@ -239,6 +240,7 @@ fn write(
     outcome.map(drop).map_err(|failed| match failed {
         Failed::Sql(error) => fault(error),
         Failed::Undecided => change::undecided(),
+        Failed::Rotated(fault) => Unavailable(fault),
     })
 }
 
@@ -247,6 +249,8 @@ enum Failed {
     Sql(rusqlite::Error),
     /// A decision read a row that was not loaded.
     Undecided,
+    /// The hash key was rotated: the rows of this process cannot be found.
+    Rotated(String),
 }
 
 impl From<rusqlite::Error> for Failed {
@@ -263,6 +267,8 @@ fn transact(
     shared: &Shared,
 ) -> Result<bool, Failed> {
     let sql = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let level = shared.level.judge(&file::key_check(&sql)?);
+    level.map_err(Failed::Rotated)?;
     let mut keys = Vec::new();
     for job in batch.iter() {
         if let Job::Change(change) = job {

@@ -92,7 +92,7 @@ fn in_file(path: &Path, since: u64) -> Result<(Vec<[String; 2]>, Vec<Counted>), 
     let sql = |error| StateFault::Sql(path.to_owned(), error);
     let connection = file::connect_reader(path).map_err(sql)?;
     if !file::is_current(&connection, path)? {
-        return Err(StateFault::Earlier(path.to_owned()));
+        return Err(crate::state::OpenFault::Earlier(path.to_owned()).into());
     }
     // Both by one snapshot.
     let reading = connection.unchecked_transaction().map_err(sql)?;

@@ -79,8 +79,11 @@ pub(super) fn copy(
 ) -> Result<(), StateFault> {
     let path = settings.file.as_path();
     let file = open_alone(path)?;
-    file::prove(&file, settings)?;
+    let level = file::prove(&file, settings)?;
     let database = Maintenance::open(settings, postgres)?;
+    if database.column("SELECT value FROM meta WHERE name = 'key_check'")? != [level] {
+        return Err(StateFault::OtherLevel);
+    }
     database.run("SET idle_in_transaction_session_timeout = 0; BEGIN")?;
     database
         .keep_gateways_out()

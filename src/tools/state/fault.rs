@@ -15,9 +15,6 @@ pub enum StateFault {
     /// SQLite reported an error.
     #[error("{0}: {1}")]
     Sql(PathBuf, #[source] rusqlite::Error),
-    /// The file has an earlier schema, which only a gateway migrates.
-    #[error("{0} has an earlier schema: start a gateway of this version on it first")]
-    Earlier(PathBuf),
     /// The state is in PostgreSQL, which has programs of its own for the work.
     #[error("the state is in PostgreSQL: use {0}")]
     InPostgres(&'static str),
@@ -36,6 +33,12 @@ pub enum StateFault {
     /// The database has rows already.
     #[error("table {0} of the database has rows: copy into an empty database")]
     NotEmpty(&'static str),
+    /// The file and the database have different levels of the hash key.
+    #[error(
+        "the file and the database have different levels of the hash key: rotate that of the file first (portvakt state rotate-hash-key, with a \
+         configuration without state.postgres)"
+    )]
+    OtherLevel,
     /// The rows that were written are not those of the file.
     #[error("table {0} differs from the file: nothing was committed")]
     Differs(&'static str),

@@ -1,11 +1,13 @@
-//! `portvakt state show | check | drop-unknown | export | vacuum | copy | accept-clock | accept-customer-key`: maintains the state of a
-//! gateway while it runs.
+//! `portvakt state show | check | drop-unknown | export | vacuum | copy | rotate-hash-key | accept-clock | accept-customer-key`: maintains the
+//! state of a gateway while it runs.
 //!
 //! Invariant: only the requested change is made: a missing state is not created, but for the tables that `copy` fills; the hash key is read
-//! only to prove that it belongs to the state, and is never made. Deliberately not here: importing PSUs, and metrics of a running gateway.
+//! only to prove that it belongs to the state, and is never made; only `rotate-hash-key` adds one. Deliberately not here: importing PSUs, and metrics of a running gateway.
 
 // The `copy` command.
 mod copy;
+// The `rotate-hash-key` command.
+mod rotate;
 // The `show` command.
 mod show;
 // The `check` and `drop-unknown` commands.
@@ -20,11 +22,12 @@ use crate::{
     clock::Timestamp,
     config::Settings,
     state::{
-        AcceptedClock, EngineSettings, PostgresSettings, StateSettings,
+        AcceptedClock, EngineSettings, OpenFault, PostgresSettings, StateSettings,
         postgres::maintain::Maintenance,
         sqlite::{clock, file},
     },
 };
+use rotate::Wanted;
 use rusqlite::Connection;
 use std::{
     fs::OpenOptions,
@@ -86,6 +89,20 @@ pub enum StateCommand {
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
     },
+    /// Rotate the hash key, after a leak or by a schedule: add a key to its file, and rewrite every hash of the state under it. Running gateways
+    /// then refuse requests that need the state until they are restarted. Without --yes, only show what would be done. Run it again if it was
+    /// interrupted.
+    RotateHashKey {
+        /// Only add the next key to the file, so that it can be copied to the machines of all gateways first.
+        #[arg(long, conflicts_with = "yes")]
+        prepare: bool,
+        /// Rotate.
+        #[arg(long)]
+        yes: bool,
+        /// The gateway's configuration.
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+    },
     /// Confirm that the machine's clock is right, after a gateway detected a step back and refuses requests. Set
     /// the clock right first. A running gateway resumes within a second.
     AcceptClock {
@@ -117,6 +134,7 @@ pub fn run(
     | StateCommand::Export { config, .. }
     | StateCommand::Vacuum { config }
     | StateCommand::Copy { config }
+    | StateCommand::RotateHashKey { config, .. }
     | StateCommand::AcceptClock { config }
     | StateCommand::AcceptCustomerKey { config }) = command;
     let state = Settings::load(config)
@@ -148,6 +166,9 @@ fn in_file(
         } => good(unknown::drop_in_file(path, *learned_only, *yes)?),
         StateCommand::Export { copy, .. } => good(export(path, copy)?),
         StateCommand::Vacuum { .. } => good(vacuum(path)?),
+        StateCommand::RotateHashKey { prepare, yes, .. } => {
+            good(rotate::run(state, Wanted::new(*prepare, *yes))?)
+        }
         StateCommand::AcceptClock { .. } => good(accept_clock(path, now)?),
         StateCommand::AcceptCustomerKey { .. } => {
             let connection =
@@ -191,6 +212,11 @@ fn in_postgres(
         } => {
             let database = Maintenance::open_existing(state, postgres)?;
             let said = unknown::drop_in_database(&database, *learned_only, *yes)?;
+            // A closed output does not undo it.
+            let _ = out.write_all(said.as_bytes());
+        }
+        StateCommand::RotateHashKey { prepare, yes, .. } => {
+            let said = rotate::run(state, Wanted::new(*prepare, *yes))?;
             // A closed output does not undo it.
             let _ = out.write_all(said.as_bytes());
         }
@@ -259,7 +285,7 @@ fn accept_clock(path: &Path, now: Timestamp) -> Result<String, StateFault> {
     let sql = |error| StateFault::Sql(path.to_owned(), error);
     let mut connection = file::connect(path).map_err(sql)?;
     if !file::is_current(&connection, path)? {
-        return Err(StateFault::Earlier(path.to_owned()));
+        return Err(OpenFault::Earlier(path.to_owned()).into());
     }
     let accepted = clock::accept(&mut connection, now).map_err(sql)?;
     Ok(accepted_clock(accepted, now))

@@ -109,7 +109,7 @@ pub(super) fn drop_in_database(
 fn must_be_current(connection: &Connection, path: &Path) -> Result<(), StateFault> {
     match file::is_current(connection, path)? {
         true => Ok(()),
-        false => Err(StateFault::Earlier(path.to_owned())),
+        false => Err(crate::state::OpenFault::Earlier(path.to_owned()).into()),
     }
 }
 

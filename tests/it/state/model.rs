@@ -748,7 +748,7 @@ async fn the_same_bytes_are_held_once_whatever_the_clock_does<D: Data>() {
         let mut asked = dated(id, retention, date, now);
         // All ids in one shard of the memory, which rotates as often as possible.
         if let Some(request) = &mut asked.request {
-            let mut bytes = *request.id.as_bytes();
+            let mut bytes = *request.id.stored_bytes();
             bytes[0] = 0;
             request.id = Hash::from_bytes(bytes);
         }
