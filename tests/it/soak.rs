@@ -45,6 +45,8 @@ struct Soak {
     /// The number of kills so far, which selects the quotas in use.
     kills: AtomicU64,
     over: AtomicBool,
+    /// Whether the hash key is rotated meanwhile: until its restart a gateway then answers 503, and nothing else.
+    rotates: bool,
     ledger: Mutex<Ledger>,
 }
 
@@ -68,6 +70,18 @@ fn killed_under_load_it_keeps_what_it_promised_in_postgres() {
 
 /// Kills the program this many times, and checks what it promised.
 pub(crate) fn kill_under_load(count: u64, gate: GateBuilder) {
+    soak(count, gate, None);
+}
+
+/// What is done to a gate that runs under load, before its program is killed.
+pub(crate) type Disturb = fn(&Gate, &mut Program, &mut Dice);
+
+/// The same, where the hash key is rotated under load before each kill.
+pub(crate) fn rotate_under_load(count: u64, gate: GateBuilder, rotate: Disturb) {
+    soak(count, gate, Some(rotate));
+}
+
+fn soak(count: u64, gate: GateBuilder, rotate: Option<Disturb>) {
     let seed = number("PORTVAKT_SOAK_SEED", 1);
     let gate = gate
         .line("rates: {per_tpp: off, unsafe_per_tpp: off, per_address: off, chains_per_address: off, chains: off}")
@@ -79,6 +93,7 @@ pub(crate) fn kill_under_load(count: u64, gate: GateBuilder) {
         gate,
         kills: AtomicU64::new(0),
         over: AtomicBool::new(false),
+        rotates: rotate.is_some(),
         ledger: Mutex::default(),
     };
     let mut dice = Dice(seed);
@@ -98,6 +113,9 @@ pub(crate) fn kill_under_load(count: u64, gate: GateBuilder) {
             }
             // Each kill comes at another moment.
             let_pass(Duration::from_millis(20 + dice.below(180)));
+            if let Some(rotate) = rotate {
+                rotate(&soak.gate, &mut program, &mut dice);
+            }
             program.end();
             soak.kills.store(kill + 1, Ordering::Relaxed);
             soak.note_what_was_seen();

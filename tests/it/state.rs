@@ -205,6 +205,9 @@ mod last_word;
 /// PostgreSQL: lost commits, lost connections, other databases, moving from a file.
 mod postgres;
 
+/// The rotation of the hash key.
+mod rotation;
+
 /// A clock that steps back.
 mod clock;
 

@@ -10,12 +10,12 @@ use super::super::{
     level,
     settings::{CUSTOMER_KEY_ROW, KEY_ROW, LEVEL_ROW, RECORDED},
 };
+use super::identity::Identity;
 use portvakt_base::private_file;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior};
 use std::{
     fs::{File, OpenOptions},
     io::{ErrorKind, Read},
-    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -48,44 +48,6 @@ const EVENTS: &str = include_str!("events.sql");
 
 /// The time that a writer waits for another process.
 const BUSY: Duration = Duration::from_secs(2);
-
-/// The identity of the file, which changes if the file is replaced.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Identity {
-    path: PathBuf,
-    device: u64,
-    inode: u64,
-}
-
-impl Identity {
-    fn of(path: &Path) -> std::io::Result<Self> {
-        let metadata = std::fs::metadata(path)?;
-        Ok(Self {
-            path: path.to_owned(),
-            device: metadata.dev(),
-            inode: metadata.ino(),
-        })
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Whether the opened file is still at its path.
-    ///
-    /// # Errors
-    /// The message for the operator.
-    pub(super) fn check(&self) -> Result<(), String> {
-        match Self::of(&self.path) {
-            Ok(found) if found == *self => Ok(()),
-            Ok(_) => Err(format!(
-                "{} was replaced by another file: restart the gateway to use it",
-                self.path.display()
-            )),
-            Err(error) => Err(format!("{}: {error}", self.path.display())),
-        }
-    }
-}
 
 /// Tries whether [`open`] would succeed. Creates no file, and migrates none.
 pub(super) fn try_open(settings: &StateSettings) -> Result<(), OpenFault> {

@@ -11,6 +11,7 @@ mod blocks;
 pub mod clock;
 mod events;
 pub mod file;
+mod identity;
 mod kept_clock;
 mod log;
 mod moves;

@@ -233,7 +233,7 @@ mod tests {
             .unwrap()
             .collect::<Result<_, _>>()
             .unwrap();
-        assert_eq!(columns.len(), 18, "{columns:?}");
+        assert_eq!(columns.len(), 17, "{columns:?}");
         for (table, column) in &columns {
             assert!(rotation::is_known(table, column), "{table}.{column}");
         }

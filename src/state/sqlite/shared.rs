@@ -1,6 +1,6 @@
 //! The state that the threads of a store share.
 
-use super::{file::Identity, kept_clock::KeptClock};
+use super::{identity::Identity, kept_clock::KeptClock};
 use crate::{Counters, level::OwnLevel, process::Process, sweep::Cursors};
 use std::sync::{Arc, Mutex, atomic::AtomicBool};
 

@@ -121,6 +121,9 @@ impl<'a> Client<'a> {
                 let_pass(Duration::from_millis(3));
                 continue;
             };
+            if self.waits_for_a_restart(&answer) {
+                continue;
+            }
             self.expect(What::Completion, &answer, &[200]);
             let completed = Completed::new(&psu, &session);
             let mut ledger = self.soak.ledger.lock().unwrap();
@@ -166,7 +169,17 @@ impl<'a> Client<'a> {
         if answer.is_none() {
             self.soak.ledger.lock().unwrap().broke_off();
         }
-        answer
+        answer.filter(|answer| !self.waits_for_a_restart(answer))
+    }
+
+    /// Whether the gateway has another level of the hash key than the state, and decides nothing.
+    fn waits_for_a_restart(&self, answer: &Answer) -> bool {
+        let waits = self.soak.rotates && answer.status == 503;
+        if waits {
+            self.soak.ledger.lock().unwrap().broke_off();
+            let_pass(Duration::from_millis(3));
+        }
+        waits
     }
 
     fn expect(&self, what: What, answer: &Answer, statuses: &[u16]) {

@@ -33,6 +33,8 @@ mod prometheus;
 mod registers;
 /// Restarts behind a balancer, upgrades and reloads under load.
 mod restarts;
+/// The hash key is rotated under load.
+mod rotation;
 /// The size of rows in PostgreSQL.
 mod rows;
 /// schemathesis against the simulated bank.
