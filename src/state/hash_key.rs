@@ -76,7 +76,8 @@ pub(super) fn make(path: &Path) -> Result<Secrets, OpenFault> {
     read(path)?.ok_or_else(|| fault(std::io::ErrorKind::NotFound.into()))
 }
 
-/// Adds a key durably behind the last of `count`. If another process has just added one, that key is used. Owner, group and mode of the file stay.
+/// Adds a key durably behind the last of `count`. If another process has just added one, that key is used. Owner, group and mode of the
+/// file stay.
 pub(super) fn add(path: &Path, count: usize) -> Result<(), OpenFault> {
     let fault = |error| OpenFault::File(path.to_owned(), error);
     let place = std::fs::canonicalize(path).map_err(fault)?;

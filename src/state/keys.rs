@@ -5,11 +5,12 @@
 //! identity numbers or all known UUIDs.
 //!
 //! There are several keys where the hash key was rotated. The hash of level 1 is that of the value under the first key. The hash of the
-//! next level is that of the hash before under the next key, so that a stored hash moves to the next level by itself. A state has one level.
+//! next level is that of the hash before under the next key, so that a stored hash moves to the next level by itself. A state has one
+//! level.
 //!
-//! Invariants: a key is never shown. A hash that has hashes as parts has those of level 1, which nobody sees but this file; so its own level is
-//! that of the state. Two keys of rows are exceptions, and [`NextLevel`] needs to know neither: a block has its PSU in its row, from which its
-//! key is computed anew, and nobody compares the mark of a removal with that of another level (`rules/removal.rs`).
+//! Invariants: a key is never shown. A hash that has hashes as parts has those of level 1, which nobody sees but this file; so its own
+//! level is that of the state. Two keys of rows are exceptions, and [`NextLevel`] needs to know neither: a block has its PSU in its row,
+//! from which its key is computed anew, and nobody compares the mark of a removal with that of another level (`rules/removal.rs`).
 
 use super::{
     AccountHash, BlockHash, BlockScope, CorporateHash, CustomerHash, CustomerKey, EventKind, Hash,

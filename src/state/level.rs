@@ -1,8 +1,8 @@
 //! The level of the hash key that an open state has, and whether a rotation ended it.
 //!
-//! A process computes the hashes of one level. Where the state has another one, its rows cannot be found, and a row that is not found looks like
-//! one that is not there. So each transaction and each answer compares the check value of the state with that of this process. Invariant:
-//! after a difference nothing of the state is used until the process is started again.
+//! A process computes the hashes of one level. Where the state has another one, its rows cannot be found, and a row that is not found looks
+//! like one that is not there. So each transaction and each answer compares the check value of the state with that of this process.
+//! Invariant: after a difference nothing of the state is used until the process is started again.
 
 use super::{OpenFault, StateSettings, freshness::Freshness, key_chain::KeyChain, keys::Keys};
 use std::{

@@ -1,7 +1,7 @@
 //! The rotation of the hash key: every hash of the state moves from its level to the next, by itself.
 //!
-//! A table lists the columns with hashes, and an engine rewrites their rows in one transaction, together with the check value. Invariants: the
-//! keys stay in this process; a column of bytes that is no hash is listed too, so that a test finds a column that nobody thought of.
+//! A table lists the columns with hashes, and an engine rewrites their rows in one transaction, together with the check value. Invariants:
+//! the keys stay in this process; a column of bytes that is no hash is listed too, so that a test finds a column that nobody thought of.
 //! Deliberately not here: reading and writing rows.
 
 use super::{

@@ -169,8 +169,8 @@ impl Follower {
         }
         // After a crash of the server a transaction may have the number of an earlier one that left no trace.
         self.position = None;
-        // The first lock keeps `portvakt state copy` out, and waits for one that is under way. The second one tells a rotation of the hash key
-        // that this version notices it.
+        // The first lock keeps `portvakt state copy` out, and waits for one that is under way. The second one tells a rotation of the hash
+        // key that this version notices it.
         let listen = format!(
             "SELECT pg_advisory_lock_shared({LOCK}, 'meta'::regclass::oid::integer);
             SELECT pg_advisory_lock_shared({NOTICES_ROTATION}, 'meta'::regclass::oid::integer); LISTEN portvakt_change"

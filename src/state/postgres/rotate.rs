@@ -1,8 +1,8 @@
 //! The rotation of the hash key of a database: every row is rewritten in one transaction, and the keys stay in this process.
 //!
-//! The tables are locked, so that a gateway has committed before or waits. The rows of a table are read with a cursor, moved, written into a
-//! temporary table, and back into the emptied table in the order of their new keys: the server removes the files of the emptied table at the
-//! commit. From then on the server itself refuses what a session of another level writes.
+//! The tables are locked, so that a gateway has committed before or waits. The rows of a table are read with a cursor, moved, written into
+//! a temporary table, and back into the emptied table in the order of their new keys: the server removes the files of the emptied table at
+//! the commit. From then on the server itself refuses what a session of another level writes.
 
 use super::{
     connect::{LEVEL_SETTING, text},

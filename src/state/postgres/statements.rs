@@ -151,8 +151,8 @@ statements! {
     /// those without a standby before its wait for the standby is ended by them.
     waited = "SELECT 1 WHERE current_setting('synchronous_standby_names') ~ '[^[:space:]]'
         AND current_setting('synchronous_commit') IN ('on', 'remote_apply') AND pg_conf_load_time()::text = $1";
-    /// After the rows that a decision or an answer rests on: each statement sees what was committed before it, so that the rows were of this
-    /// level too.
+    /// After the rows that a decision or an answer rests on: each statement sees what was committed before it, so that the rows were of
+    /// this level too.
     key_check = "SELECT value FROM meta WHERE name = 'key_check'";
     notify = "SELECT pg_notify('portvakt_change', '')";
     attempt = "INSERT INTO attempt (id, committed) VALUES ($1, true)";

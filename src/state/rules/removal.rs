@@ -4,8 +4,8 @@
 //! with a random value among the spent tokens, which live in every engine: who learns read the mark before the request went to the core, and
 //! learns nothing where it is another one now. No clock is compared.
 //!
-//! The key of a mark hangs on the level of the hash key, so the marks before a rotation are not found after it. Nobody needs them: who read one
-//! before the rotation can write nothing after it.
+//! The key of a mark hangs on the level of the hash key, so the marks before a rotation are not found after it. Nobody needs them: who read
+//! one before the rotation can write nothing after it.
 
 use crate::{
     PsuHash, ReportHash, TokenHash, Unavailable,

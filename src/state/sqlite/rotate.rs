@@ -1,8 +1,8 @@
 //! The rotation of the hash key of a file: every row is rewritten in one transaction.
 //!
-//! The rows of a table are moved into a temporary table, which SQLite keeps in a file of its own, and written back in the order of their new
-//! keys. Memory is bounded, and no page of the table holds a hash of the level before: the pages that become free are overwritten. Other
-//! processes read meanwhile what was there before, and cannot write.
+//! The rows of a table are moved into a temporary table, which SQLite keeps in a file of its own, and written back in the order of their
+//! new keys. Memory is bounded, and no page of the table holds a hash of the level before: the pages that become free are overwritten.
+//! Other processes read meanwhile what was there before, and cannot write.
 
 use super::file;
 use crate::{

@@ -1,8 +1,9 @@
-//! `portvakt state show | check | drop-unknown | export | vacuum | copy | rotate-hash-key | accept-clock | accept-customer-key`: maintains the
-//! state of a gateway while it runs.
+//! `portvakt state show | check | drop-unknown | export | vacuum | copy | rotate-hash-key | accept-clock | accept-customer-key`: maintains
+//! the state of a gateway while it runs.
 //!
 //! Invariant: only the requested change is made: a missing state is not created, but for the tables that `copy` fills; the hash key is read
-//! only to prove that it belongs to the state, and is never made; only `rotate-hash-key` adds one. Deliberately not here: importing PSUs, and metrics of a running gateway.
+//! only to prove that it belongs to the state, and is never made; only `rotate-hash-key` adds one. Deliberately not here: importing PSUs,
+//! and metrics of a running gateway.
 
 // The `copy` command.
 mod copy;
@@ -89,9 +90,9 @@ pub enum StateCommand {
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
     },
-    /// Rotate the hash key, after a leak or by a schedule: add a key to its file, and rewrite every hash of the state under it. Running gateways
-    /// then refuse requests that need the state until they are restarted. Without --yes, only show what would be done. Run it again if it was
-    /// interrupted.
+    /// Rotate the hash key, after a leak or by a schedule: add a key to its file, and rewrite every hash of the state under it. Running
+    /// gateways then refuse requests that need the state until they are restarted. Without --yes, only show what would be done. Run it
+    /// again if it was interrupted.
     RotateHashKey {
         /// Only add the next key to the file, so that it can be copied to the machines of all gateways first.
         #[arg(long, conflicts_with = "yes")]

@@ -4,7 +4,7 @@ use super::{
     BEGIN, Data, OTHER, PostgresSchema, SqliteFolder, TPP, at, held, next, session_id, who,
 };
 use crate::{
-    audit::{ON, records},
+    audit::ON,
     harness::{Call, Gate, Protocol, accepted, eventually, eventually_async, postgres, refused},
 };
 use http::HeaderValue;
@@ -25,6 +25,7 @@ use portvakt::{
 };
 use serde_json::{Value, json};
 use std::{
+    collections::BTreeSet,
     fs,
     process::{Command, Output, Stdio},
 };
@@ -428,7 +429,7 @@ fn a_gateway_of_an_earlier_version_keeps_its_level() {
     apart(|| data_open(&data));
     let user = data.user();
     let earlier = server.begin(&format!(
-        "SELECT pg_advisory_xact_lock_shared(1349937012, '{user}.meta'::regclass::oid::integer)"
+        "SELECT pg_advisory_xact_lock_shared(1349938036, '{user}.meta'::regclass::oid::integer)"
     ));
     let state = data.state();
     let found = levels(&state);
@@ -475,7 +476,7 @@ fn of_psu(call: Call) -> Call {
 
 fn replayed(gate: &Gate) {
     let again = over1(Call::payment().with("X-Request-ID", ID));
-    refused(gate, &again, 409, "FORBIDDEN", "request-replayed");
+    refused(gate, &again, 409, "CONFLICT", "request-replayed");
 }
 
 /// A real gateway: what it refused it refuses after a rotation, and what it admitted it admits.
@@ -519,40 +520,35 @@ fn a_gateway_goes_on(builder: crate::harness::GateBuilder) {
     accepted(&gate, &of_psu(Call::balances()));
     let fifth = of_psu(Call::balances());
     refused(&gate, &fifth, 429, "ACCESS_EXCEEDED", "quota-exceeded");
-    assert_eq!(gate.tell("/tpp/unblock", &blocked).status, 200);
+    let lifted = json!({ "tpp": tpp, "psu_id": BLOCKED });
+    assert_eq!(gate.tell("/tpp/unblock", &lifted).status, 200);
+    // A record of the new level.
+    gate.introduce(who);
     program.end();
-    of_both_levels(&gate, &who);
+    of_both_levels(&gate);
 }
 
 /// Records of the PSU from both levels are found, and lose their way from the PSU-ID.
-fn of_both_levels(gate: &Gate, who: &Value) {
+fn of_both_levels(gate: &Gate) {
     let audit = gate.folder().join("state/audit");
     let file = gate.folder().join("psu.txt");
     fs::write(&file, PSU).unwrap();
-    let of_psu = records(&audit);
-    let of_psu: std::collections::BTreeSet<_> = of_psu
-        .iter()
-        .filter(|record| record["kind"] == "bound")
-        .filter_map(|record| record["psu"].as_str().map(str::to_owned))
-        .collect();
-    assert!(!of_psu.is_empty(), "{who}");
     let (audit, file) = (audit.to_str().unwrap(), file.to_str().unwrap());
-    let find = || command(gate, &["audit", "find", audit, "--json", "--psu", file]);
+    let find = || {
+        let found = command(gate, &["audit", "find", audit, "--json", "--psu", file]);
+        String::from_utf8(found.stdout).unwrap()
+    };
     let found = find();
-    let text = String::from_utf8(found.stdout.clone()).unwrap();
-    assert!(
-        of_psu.iter().any(|pseudonym| text.contains(pseudonym)),
-        "{found:?}"
-    );
+    let records = found
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap());
+    let bound = records.filter(|record: &Value| record["kind"] == "bound");
+    let pseudonyms: BTreeSet<String> = bound.map(|record| record["psu"].to_string()).collect();
+    assert_eq!(pseudonyms.len(), 2, "{found}");
     let erased = says_of(gate, &["psu", "erase", file]);
     assert!(erased.contains("state: erased"), "{erased}");
-    assert!(erased.contains("audit: erased"), "{erased}");
-    let found = find();
-    assert!(
-        String::from_utf8(found.stdout)
-            .unwrap()
-            .contains("no records of this PSU")
-    );
+    assert_eq!(erased.matches("audit: erased").count(), 2, "{erased}");
+    assert!(find().contains("no records of this PSU"));
 }
 
 fn says_of(gate: &Gate, arguments: &[&str]) -> String {

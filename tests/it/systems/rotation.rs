@@ -1,5 +1,5 @@
-//! The hash key of the state is rotated under load, and both the rotation and the gateway are killed at random moments. Each rotation is run
-//! again until it is done.
+//! The hash key of the state is rotated under load, and both the rotation and the gateway are killed at random moments. Each rotation is
+//! run again until it is done.
 //!
 //! `PORTVAKT_ROTATIONS` is the number of rotations on each engine.
 
@@ -94,4 +94,56 @@ fn command(gate: &Gate, more: &[&str]) -> Command {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     command
+}
+
+/// The time of a rotation, printed: `PORTVAKT_ROTATED_PSUS` is the number of PSUs, each with a context of one account, a quota and a
+/// request id.
+#[test]
+#[ignore = "make test-systems"]
+fn many_rows_are_rewritten() {
+    let count = std::env::var("PORTVAKT_ROTATED_PSUS");
+    let count: u64 = count.map_or(20_000, |count| count.parse().unwrap());
+    let gate = Gate::builder().for_program();
+    gate.run_silently(&mut gate.program()).stop();
+    let file = gate.folder().join("state/portvakt.db");
+    let sql = rusqlite::Connection::open(&file).unwrap();
+    sql.execute_batch(&format!(
+        "INSERT OR IGNORE INTO tpp (name) VALUES ('PSDNO-FSA-123456');
+        WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})
+        INSERT INTO psu (psu, tpp, last_sca, session, completed)
+            SELECT randomblob(16), 1, 1800000000, randomblob(16), 1800000000 FROM n ORDER BY 1;
+        INSERT INTO context (psu, corporate, last_sca, consent, accounts)
+            SELECT psu, x'', 1800000000, 1800000000, randomblob(16) FROM psu;
+        INSERT INTO quota (key, a) SELECT psu, 1800000000 FROM psu;
+        INSERT INTO request (key, until) SELECT psu, 1900000000 FROM psu"
+    ))
+    .unwrap();
+    drop(sql);
+    measure(&gate, count);
+    let Some(server) = postgres() else { return };
+    let (schema, host) = (server.schema(), server.folder().display());
+    let user = schema.get_user().unwrap();
+    let url = format!("postgres: {{url: 'postgres://{user}@/postgres?host={host}'}}");
+    let gate = Gate::builder().state(&url).for_program();
+    gate.run_silently(&mut gate.program()).stop();
+    server.sql(&format!(
+        "SET search_path = {user};
+        INSERT INTO psu (psu, tpp, learned, last_sca, session, completed)
+            SELECT gen_random_uuid(), 'PSDNO-FSA-123456', false, 1800000000, gen_random_uuid(), 1800000000 FROM generate_series(1, {count});
+        INSERT INTO context (psu, corporate, last_sca, consent, accounts)
+            SELECT psu, '', 1800000000, 1800000000, uuid_send(gen_random_uuid()) FROM psu;
+        INSERT INTO quota (key, a) SELECT psu, 1800000000 FROM psu;
+        INSERT INTO request (key, until) SELECT psu, 1900000000 FROM psu"
+    ));
+    measure(&gate, count);
+}
+
+fn measure(gate: &Gate, count: u64) {
+    let began = Stopwatch::start();
+    let output = command(gate, &["--yes"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{output:?}");
+    let rows = said.lines().find(|line| line.starts_with("psu"));
+    assert!(rows.unwrap().contains(&format!("{count} rows")), "{said}");
+    println!("{count} PSUs: {:?}\n{said}", began.elapsed());
 }
