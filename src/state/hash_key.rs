@@ -25,7 +25,7 @@ pub(super) fn read(path: &Path) -> Result<Option<Secrets>, OpenFault> {
         return Ok(None);
     };
     let malformed = || match bytes.len() {
-        length if length > LENGTH => OpenFault::KeysMalformed(path.to_owned(), length),
+        length if length >= 2 * LENGTH => OpenFault::KeysMalformed(path.to_owned(), length),
         _ => OpenFault::KeyMalformed(path.to_owned()),
     };
     let (keys, rest) = bytes.as_chunks::<LENGTH>();
@@ -119,7 +119,8 @@ mod tests {
             (vec![], "32 random bytes"),
             (vec![0; 32], "32 random bytes"),
             (vec![1; 31], "32 random bytes"),
-            (vec![1; 33], "33 bytes"),
+            (vec![1; 33], "32 random bytes"),
+            (vec![1; 65], "65 bytes"),
             ([[1; 32], [0; 32]].concat(), "64 bytes"),
             (vec![1; 17 * 32], "513 bytes"),
         ] {

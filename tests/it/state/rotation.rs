@@ -247,7 +247,10 @@ async fn is_refused(store: &StateStore, part: &str) {
     let keys = store.keys();
     let said = |fault: portvakt::state::Unavailable| {
         let said = fault.to_string();
-        assert!(said.contains(part), "{said}");
+        assert!(
+            said.contains("the hash key of the state was rotated"),
+            "{said}"
+        );
     };
     eventually_async("the store notices the rotation", async || {
         store
