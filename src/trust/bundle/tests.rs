@@ -228,10 +228,9 @@ fn what_no_document_says() {
         ),
     ] {
         assert!(WHOLE.contains(from), "{from}");
-        let fault = BundleDocument::read(&WHOLE.replacen(from, to, 1)).unwrap_err();
-        let fault = fault.to_string();
+        let fault = BundleDocument::read(&WHOLE.replacen(from, to, 1));
+        let fault = fault.unwrap_err().to_string();
         assert!(fault.contains(expected), "{from}: {fault}");
-        assert!(fault.contains("line "), "{from}: {fault}");
     }
 }
 
