@@ -149,7 +149,8 @@ fn result_of(answered: &Result<Value, ApiFault>) -> PollResult {
     match answered {
         Ok(answer) if answer["events"] == json!([]) => PollResult::Empty,
         Ok(_) => PollResult::Events,
-        Err(ApiFault::CursorTooOld { .. } | ApiFault::StreamRestored { .. }) => PollResult::TooOld,
+        Err(ApiFault::CursorTooOld { .. }) => PollResult::TooOld,
+        Err(ApiFault::StreamRestored { .. }) => PollResult::Restored,
         Err(ApiFault::TooManyWait) => PollResult::TooMany,
         Err(ApiFault::Unavailable) => PollResult::Failed,
         Err(_) => PollResult::Invalid,
@@ -234,5 +235,27 @@ pub(super) async fn watch_consumers(context: &ControlContext) {
             let since = events.first().map(|event| event.at);
             context.telemetry.consumers.waits(&name, after, since);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    //= CTL-3 refused
+    #[test]
+    fn each_kind_of_refusal_is_counted_by_itself() {
+        let oldest = || "x".to_owned();
+        let refused = |fault| result_of(&Err(fault)).name();
+        assert_eq!(
+            [
+                refused(ApiFault::CursorTooOld { oldest: oldest() }),
+                refused(ApiFault::StreamRestored { oldest: oldest() }),
+                refused(ApiFault::TooManyWait),
+                refused(ApiFault::Unavailable),
+                refused(ApiFault::CursorUnknown),
+            ],
+            ["too_old", "restored", "too_many", "failed", "invalid"]
+        );
     }
 }

@@ -298,7 +298,10 @@ fn check_reference(members: &mut Members<'_>, creditor: Option<&Account>) {
         }
         (Some(kid), Some(modulus)) if !modulus.holds(kid) => (
             "KID_INVALID",
-            format!("The check digit is wrong by {}.", modulus.name()),
+            format!(
+                "2 to 25 digits, the last the check digit by {}.",
+                modulus.name()
+            ),
         ),
         (Some(kid), None) if !kid::holds(kid) => (
             "KID_INVALID",
