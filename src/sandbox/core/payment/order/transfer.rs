@@ -192,12 +192,14 @@ impl Bank {
         details
     }
 
-    fn exchange(&self, from: &str, to: &str) -> Value {
+    /// The exchange of a payment from a source currency into a target currency.
+    fn exchange(&self, target: &str, source: &str) -> Value {
+        let (unit, rate) = self.rates.quote(target, source).unzip();
         json!({
-            "sourceCurrency": to,
-            "exchangeRate": self.rates.rate(from, to),
-            "unitCurrency": from,
-            "targetCurrency": from,
+            "sourceCurrency": source,
+            "exchangeRate": rate,
+            "unitCurrency": unit,
+            "targetCurrency": target,
             "quotationDate": self.rates.quoted.to_string(),
         })
     }
