@@ -204,7 +204,7 @@ fn a_newest_bundle_that_is_damaged_is_not_passed_over() {
     }
     // As it says, without a copy.
     fs::rename(&newest, &elsewhere).unwrap();
-    import(out.path(), &lists, 7, 2).unwrap();
+    import(out.path(), &lists, 8, 2).unwrap();
 }
 
 /// A new issue has a new number (TS 119 612, clause 5.3.2).
