@@ -35,6 +35,9 @@ const USUAL: usize = 100;
 /// The longest wait, in seconds.
 const LONGEST: u64 = 60;
 
+/// The time after which a call that waits looks at the clock and at the configuration.
+const TICK: Duration = Duration::from_secs(1);
+
 /// The time in which each consumer is looked for whether it lags.
 const LOOK: Duration = Duration::from_secs(15);
 
@@ -71,12 +74,14 @@ impl Polling {
     async fn answer(
         mut self,
         asked: &Asked,
+        in_use: &Arc<InUse>,
         mut consumer: Option<&str>,
     ) -> Result<Value, ApiFault> {
         let mut end = std::pin::pin!(tokio::time::sleep(asked.wait));
         let mut is_over = asked.wait.is_zero();
         let mut changes = self.context.store.events_changed();
         let mut place = None;
+        self.note_time();
         loop {
             changes.borrow_and_update();
             let found = self.context.store.events(asked.after, asked.limit).await?;
@@ -98,22 +103,46 @@ impl Polling {
                 let consumers = &self.context.telemetry.consumers;
                 consumers.note(consumer, asked.after);
             }
+            let answer = |events: Vec<Value>| {
+                let next = next.to_string();
+                Ok(json!({ "events": events, "next": next }))
+            };
             if !events.is_empty() || is_over {
-                let events: Vec<_> = events.iter().map(shown).collect();
-                return Ok(json!({ "events": events, "next": next.to_string() }));
+                return answer(events.iter().map(shown).collect());
             }
             if place.is_none() {
                 let taken = Arc::clone(&self.room).try_acquire_owned();
                 place = Some(taken.map_err(|_| ApiFault::TooManyWait)?);
             }
-            tokio::select! {
-                changed = changes.changed() => if changed.is_err() {
-                    return Err(ApiFault::Unavailable);
-                },
-                () = &mut end => is_over = true,
-                _ = self.closing.wait_for(|closes| *closes) => is_over = true,
+            loop {
+                tokio::select! {
+                    changed = changes.changed() => match changed {
+                        Ok(()) => break,
+                        Err(_) => return Err(ApiFault::Unavailable),
+                    },
+                    () = &mut end => is_over = true,
+                    _ = self.closing.wait_for(|closes| *closes) => is_over = true,
+                    () = tokio::time::sleep(TICK) => {}
+                }
+                self.note_time();
+                if is_over || self.is_replaced(in_use) {
+                    break;
+                }
+            }
+            // A reload may have taken the role from the caller: the next call is judged anew.
+            if self.is_replaced(in_use) {
+                return answer(Vec::new());
             }
         }
+    }
+
+    /// A consent that has ended by now gets its event, also while nobody but consumers calls.
+    fn note_time(&self) {
+        self.context.store.note_time(self.context.clock.now());
+    }
+
+    fn is_replaced(&self, in_use: &Arc<InUse>) -> bool {
+        !Arc::ptr_eq(in_use, &self.context.current.load_full())
     }
 }
 
@@ -133,7 +162,10 @@ pub(super) async fn poll(
         extensions.get::<ClientNames>(),
     );
     let answered = match read_query(query.as_deref().unwrap_or_default()) {
-        Ok(asked) => polling.answer(&asked, is_poll.then_some(consumer)).await,
+        Ok(asked) => {
+            let consumer = is_poll.then_some(consumer);
+            polling.answer(&asked, &in_use, consumer).await
+        }
         Err(fault) => Err(fault),
     };
     if is_poll {
@@ -149,7 +181,8 @@ fn result_of(answered: &Result<Value, ApiFault>) -> PollResult {
     match answered {
         Ok(answer) if answer["events"] == json!([]) => PollResult::Empty,
         Ok(_) => PollResult::Events,
-        Err(ApiFault::CursorTooOld { .. } | ApiFault::StreamRestored { .. }) => PollResult::TooOld,
+        Err(ApiFault::CursorTooOld { .. }) => PollResult::TooOld,
+        Err(ApiFault::StreamRestored { .. }) => PollResult::Restored,
         Err(ApiFault::TooManyWait) => PollResult::TooMany,
         Err(ApiFault::Unavailable) => PollResult::Failed,
         Err(_) => PollResult::Invalid,
@@ -234,5 +267,27 @@ pub(super) async fn watch_consumers(context: &ControlContext) {
             let since = events.first().map(|event| event.at);
             context.telemetry.consumers.waits(&name, after, since);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    //= CTL-3 refused
+    #[test]
+    fn each_kind_of_refusal_is_counted_by_itself() {
+        let oldest = || "x".to_owned();
+        let refused = |fault| result_of(&Err(fault)).name();
+        assert_eq!(
+            [
+                refused(ApiFault::CursorTooOld { oldest: oldest() }),
+                refused(ApiFault::StreamRestored { oldest: oldest() }),
+                refused(ApiFault::TooManyWait),
+                refused(ApiFault::Unavailable),
+                refused(ApiFault::CursorUnknown),
+            ],
+            ["too_old", "restored", "too_many", "failed", "invalid"]
+        );
     }
 }

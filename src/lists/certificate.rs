@@ -13,8 +13,10 @@ use std::fmt;
 use x509_parser::{
     asn1_rs::{FromDer as _, Header, Tag},
     certificate::Validity,
+    oid_registry::{OID_X509_COMMON_NAME, OID_X509_COUNTRY_NAME, OID_X509_ORGANIZATION_NAME},
     prelude::X509Certificate,
     time::ASN1Time,
+    x509::{AttributeTypeAndValue, RelativeDistinguishedName, X509Name},
 };
 
 /// The longest certificate, in bytes of DER. Those of the lists have at most 3 KiB.
@@ -89,6 +91,15 @@ impl Certificate {
         }
     }
 
+    /// The country, the organisation and the common name of its subject, as [`Self::subject`] writes them. Other attributes of a signer of lists
+    /// may be personal, such as an identity number.
+    pub fn signer_name(&self) -> String {
+        match self.parse() {
+            Ok(certificate) => signer_name(certificate.subject()),
+            Err(fault) => fault.to_string(),
+        }
+    }
+
     /// The hash of its public key.
     ///
     /// # Errors
@@ -138,9 +149,25 @@ impl Certificate {
     }
 }
 
+fn signer_name(subject: &X509Name<'_>) -> String {
+    let is_kept = |of: &&AttributeTypeAndValue<'_>| {
+        let kinds = [
+            OID_X509_COUNTRY_NAME,
+            OID_X509_ORGANIZATION_NAME,
+            OID_X509_COMMON_NAME,
+        ];
+        kinds.contains(of.attr_type())
+    };
+    let parts = subject.iter_rdn().filter_map(|part| {
+        let kept: Vec<_> = part.iter().filter(is_kept).cloned().collect();
+        (!kept.is_empty()).then(|| RelativeDistinguishedName::new(kept))
+    });
+    X509Name::new(parts.collect(), &[]).to_string()
+}
+
 impl fmt::Debug for Certificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Certificate({})", self.subject())
+        write!(f, "Certificate({})", self.signer_name())
     }
 }
 

@@ -1,7 +1,7 @@
 //! The command line of `portvakt-lists`.
 //!
 //! Standard output has the result, standard error has progress and faults; all text is escaped, since lists are written by others. Exit
-//! status: 0 done; 1 refused, with nothing changed; 2 a wrong command line.
+//! status: 0 done; 1 refused, with nothing changed, or a bundle was shown that the gateway or the next import refuses; 2 a wrong command line.
 
 use crate::{
     addresses::addresses,
@@ -18,6 +18,7 @@ use crate::{
 use clap::{Parser, Subcommand, ValueEnum};
 use portvakt_base::{
     clock::{Clock, Timestamp},
+    private_file,
     terminal::{Terminal, complain},
 };
 use portvakt_trust::CertificateTypes;
@@ -192,13 +193,23 @@ fn run_import(options: ImportOptions, now: Timestamp) -> Result<(), Faults> {
 
 /// The faults of an import, and which bundle is in use then.
 fn refused(mut faults: Faults, out: &Path) -> Faults {
-    let is_in_use = out.join(CURRENT).join(DOCUMENT).is_file();
-    let last = match is_in_use {
+    let last = match is_any_in_use(out) {
         true => "the last bundle stays in use",
         false => "no bundle is in use",
     };
     faults.push(format!("nothing was imported: {last}"));
     faults
+}
+
+/// Whether a bundle is in use, by a path that names the folder of bundles or, by mistake, one of them.
+fn is_any_in_use(out: &Path) -> bool {
+    let folder = match out.canonicalize() {
+        Ok(bundle) if bundle.join(DOCUMENT).is_file() => {
+            private_file::folder_of(&bundle).to_owned()
+        }
+        _ => out.to_owned(),
+    };
+    folder.join(CURRENT).join(DOCUMENT).is_file()
 }
 
 /// Writes the bundle, if it may follow the last one, puts it in use unless it is held, and prints what changed.
@@ -210,8 +221,17 @@ fn write_bundle(
     now: Timestamp,
 ) -> Result<(), Faults> {
     let folder = BundleFolder::open(out).map_err(one)?;
-    let last = folder.current().map_err(one)?;
-    let newest = folder.newest(now).map_err(one)?;
+    // Both faults at once: what mends one leaves the other.
+    let (last, newest) = match (folder.current(), folder.newest(now)) {
+        (Ok(last), Ok(newest)) => (last, newest),
+        (last, newest) => {
+            let faults = last
+                .err()
+                .into_iter()
+                .chain(newest.err().unwrap_or_default());
+            return Err(faults.map(|fault| fault.to_string()).collect());
+        }
+    };
     let known = known(last.iter().chain(&newest));
     let bundle = describe_import(imported, &known, now);
     bundle.judge().map_err(|fault| vec![fault.to_string()])?;
@@ -269,24 +289,33 @@ fn held(out: &Path, written: &Path, has_last: bool) -> String {
 
 fn show(options: &ShowOptions, now: Timestamp) -> Result<(), Faults> {
     let at = options.at.unwrap_or(now);
-    let shown = Shown::open(&options.folder).map_err(one)?;
-    let mut lines = shown.lines(at);
+    let shown = Shown::open(&options.folder, now).map_err(one)?;
+    let read = |paths: &[PathBuf]| certificates(paths).map_err(|fault| vec![fault.to_string()]);
+    let (own, intermediates) = (read(&options.anchors)?, read(&options.intermediates)?);
+    let config = GatewayConfig {
+        own: &own,
+        intermediates: &intermediates,
+        types: SigningType::together(&options.certificate_types),
+    };
+    let mut faults = shown.faults(config);
+    let mut lines = shown.lines(&faults, at);
     if !options.seen.is_empty() {
         let seen = SeenCertificates::read(&options.seen, now.max(at)).map_err(one)?;
-        let read = |paths: &[PathBuf]| certificates(paths).map_err(|fault| vec![fault.to_string()]);
-        let (own, intermediates) = (read(&options.anchors)?, read(&options.intermediates)?);
-        let config = GatewayConfig {
-            own: &own,
-            intermediates: &intermediates,
-            types: SigningType::together(&options.certificate_types),
-        };
-        lines.extend(shown.losses(&seen, config, at).map_err(one)?);
+        match shown.losses(&seen, config, at) {
+            Ok(losses) => lines.extend(losses),
+            // What the gateway refuses it judges nothing by.
+            Err(_) if !faults.is_empty() => {}
+            Err(refusal) => faults.push(refusal.to_string()),
+        }
     }
     let mut output = Terminal::output();
     for line in lines {
         let _ = output.line(line);
     }
-    Ok(())
+    match faults.is_empty() {
+        true => Ok(()),
+        false => Err(faults),
+    }
 }
 
 fn print_addresses(file: &Path) -> Result<(), Faults> {

@@ -4,12 +4,12 @@
 use crate::{
     bundle::{
         BundleDocument, BundleTrust, CURRENT, DOCUMENT, GatewayConfig, ListEntry, Use, dated,
-        describe, diff, read, withdrawn,
+        describe, diff, newest, read, withdrawn,
     },
     fault::Refusal,
     losses::{Judge, Losses, SeenCertificates},
 };
-use portvakt_base::clock::Timestamp;
+use portvakt_base::{clock::Timestamp, private_file};
 use std::path::{Path, PathBuf};
 
 /// How long before its end an anchor is shown: three months, as certificates of services are replaced.
@@ -28,6 +28,8 @@ pub struct Shown {
     pub before: Option<Earlier>,
     /// The name of the bundle in use, if this is another one.
     pub in_use: Option<String>,
+    /// What is damaged beside it: why the next import is refused, or nothing is compared.
+    pub damaged: Vec<String>,
 }
 
 /// The bundle that another one is compared with.
@@ -52,11 +54,12 @@ impl Earlier {
 }
 
 impl Shown {
-    /// Opens a folder: one bundle, or the folder of bundles, of which the newest is shown.
+    /// Opens a folder: one bundle, or the folder of bundles, of which the newest is shown. By the time the next import judges which one is the
+    /// newest.
     ///
     /// # Errors
     /// There is none, or it cannot be read.
-    pub fn open(path: &Path) -> Result<Self, Refusal> {
+    pub fn open(path: &Path, now: Timestamp) -> Result<Self, Refusal> {
         let folder = match path.join(DOCUMENT).is_file() {
             true => path.to_owned(),
             false => dated(path)?.pop().ok_or_else(|| {
@@ -69,33 +72,47 @@ impl Shown {
         let folder = folder
             .canonicalize()
             .map_err(|error| Refusal::new(format_args!("{}: {error}", folder.display())))?;
-        let neighbours = folder.parent().map(dated).transpose()?.unwrap_or_default();
-        let current = folder.parent().map(|parent| parent.join(CURRENT));
-        let current = current.and_then(|current| current.canonicalize().ok());
+        let parent = private_file::folder_of(&folder);
+        let neighbours = dated(parent)?;
+        let current = parent.join(CURRENT).canonicalize().ok();
         let link = way_by_link(path, &folder);
         ways.extend(link.filter(|link| !ways.contains(link)));
         let in_use = current.filter(|current| *current != folder && neighbours.contains(current));
         let mut others = neighbours.iter().rev();
         let before = in_use.clone();
         let before = before.or_else(|| others.find(|other| **other < folder).cloned());
-        let before = before.map(Earlier::read).transpose()?;
+        let mut damaged = damaged(parent, now)?;
+        let before = before.and_then(|before| match Earlier::read(before) {
+            Ok(before) => Some(before),
+            Err(fault) => {
+                damaged.push(format!("nothing is compared: {fault}"));
+                None
+            }
+        });
         Ok(Self {
             bundle,
             before,
+            damaged,
             in_use: in_use.as_deref().map(name_of),
             ways,
             folder,
         })
     }
 
-    /// The lines to show, as of a time.
-    pub fn lines(&self, now: Timestamp) -> Vec<String> {
+    /// Why a gateway of this configuration refuses the bundle, why the next import is refused, and what else is damaged; none if all is well.
+    pub fn faults(&self, config: GatewayConfig<'_>) -> Vec<String> {
+        let refused = self.refused(config).into_iter();
+        refused.chain(self.damaged.iter().cloned()).collect()
+    }
+
+    /// The lines to show, as of a time, with these faults.
+    pub fn lines(&self, faults: &[String], now: Timestamp) -> Vec<String> {
         let bundle = &self.bundle;
         let mut lines = vec![format!("bundle {}", self.folder.display())];
         if let Some(in_use) = &self.in_use {
             lines.push(format!("not in use: {CURRENT} leads to {in_use}"));
         }
-        lines.extend(self.refused());
+        lines.extend(faults.iter().cloned());
         lines.extend([
             format!("made {}, as of {}", bundle.made, bundle.as_of),
             format!(
@@ -169,13 +186,13 @@ impl Shown {
     }
 
     /// The reason why a gateway would not take the bundle into use, by the judgement of the gateway.
-    fn refused(&self) -> Option<String> {
+    fn refused(&self, config: GatewayConfig<'_>) -> Option<String> {
         let judged = self.ways.iter();
-        let judged = judged.map(|way| BundleTrust::read(way, GatewayConfig::default()));
+        let judged = judged.map(|way| BundleTrust::read(way, config));
         let judged: Result<Vec<_>, _> = judged.collect();
         match judged {
             Err(refusal) => Some(refusal.to_string()),
-            Ok(all) if !all.iter().all(BundleTrust::has_anchors) => Some(
+            Ok(all) if config.own.is_empty() && !all.iter().all(BundleTrust::has_anchors) => Some(
                 "the gateway refuses this bundle where trust.anchors names no anchors: it has none"
                     .to_owned(),
             ),
@@ -206,25 +223,29 @@ impl Shown {
             .collect()
     }
 
+    /// The certificates that have ended, and those that end soon.
     fn ends(&self, now: Timestamp) -> Vec<String> {
         let soon = now.unix().saturating_add(SOON_SECONDS);
         let anchors = self.bundle.anchors.iter();
         let mut ending: Vec<_> = anchors.filter(|it| it.not_after.unix() <= soon).collect();
         ending.sort_by_key(|anchor| anchor.not_after);
-        if ending.is_empty() {
-            return Vec::new();
+        let (ended, ending): (Vec<_>, Vec<_>) =
+            ending.into_iter().partition(|it| it.not_after < now);
+        let mut lines = Vec::new();
+        for (title, verb, anchors) in [
+            ("certificates that have ended:", "ended", ended),
+            ("certificates that end within 90 days:", "ends", ending),
+        ] {
+            if anchors.is_empty() {
+                continue;
+            }
+            lines.extend([String::new(), title.to_owned()]);
+            lines.extend(
+                anchors
+                    .iter()
+                    .map(|anchor| format!("  {verb} {}: {}", anchor.not_after, describe(anchor))),
+            );
         }
-        let mut lines = vec![
-            String::new(),
-            "certificates that end within 90 days:".to_owned(),
-        ];
-        lines.extend(ending.iter().map(|anchor| {
-            let ended = match anchor.not_after < now {
-                true => "ended",
-                false => "ends",
-            };
-            format!("  {ended} {}: {}", anchor.not_after, describe(anchor))
-        }));
         lines
     }
 
@@ -274,6 +295,18 @@ impl Shown {
         lines.extend(gone.iter().map(|service| format!("  {service}")));
         lines
     }
+}
+
+/// Why the next import into a folder is refused for the bundles that it has, as far as they are damaged.
+fn damaged(folder: &Path, now: Timestamp) -> Result<Vec<String>, Refusal> {
+    let current = folder.join(CURRENT);
+    let dangling = private_file::is_dangling(&current).then(|| {
+        let current = current.display();
+        format!("{current}: it leads to no folder that is there, so that no bundle is in use, and the next import is refused")
+    });
+    let damaged = newest(folder, now)?.damaged.into_iter();
+    let damaged = damaged.map(|fault| format!("the next import is refused: {fault}"));
+    Ok(dangling.into_iter().chain(damaged).collect())
 }
 
 /// The link to the bundle in use, beside the path by which a bundle was named or in it, if it leads to this folder.

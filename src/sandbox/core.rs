@@ -76,7 +76,7 @@ mod state;
 #[cfg(test)]
 mod model_tests;
 
-use self::answer::{Answer, Asked, content_language, error};
+use self::answer::{Answer, Asked, content_language, error, with_messages};
 use self::assertion::Assertions;
 use self::bank::{Bank, BankFault};
 use self::control::Control;
@@ -233,9 +233,13 @@ async fn answer(State(core): State<Arc<Core>>, request: Request) -> Response<Bod
         answer
     });
     reply(
-        answered
-            .await
-            .unwrap_or_else(|_| error(500, "SYSTEM_ERROR", "The simulated bank cannot answer.")),
+        answered.await.unwrap_or_else(|_| {
+            with_messages(error(
+                500,
+                "SYSTEM_ERROR",
+                "The simulated bank cannot answer.",
+            ))
+        }),
         language,
         &asked,
     )

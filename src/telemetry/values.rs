@@ -235,6 +235,8 @@ values! {
         Empty = "empty",
         /// Its cursor is older than the oldest event that is kept.
         TooOld = "too_old",
+        /// Its cursor is of a time before the state was restored from a backup.
+        Restored = "restored",
         /// Too many calls wait already.
         TooMany = "too_many",
         /// The store was unavailable.

@@ -48,7 +48,11 @@ impl KeyHash {
     /// That of an elliptic curve's key by the object identifier of the curve in dotted decimal, and the point (SEC 1, 2.3.3). `None` if there
     /// is no such curve, or the point is not on it.
     pub fn of_point(curve: &str, point: &[u8]) -> Option<Self> {
-        let curve = Asn1Object::from_str(curve).ok()?.nid();
+        // The library takes a text with a zero in it for a fault of the program.
+        let is_oid = curve
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b'.');
+        let curve = is_oid.then(|| Asn1Object::from_str(curve).ok())??.nid();
         of_made(on_curve(curve, point))
     }
 }

@@ -22,7 +22,9 @@ use portvakt::{
         payload,
         query::Query,
     },
-    trust::{Anchors, Trust, decode, name::Name, qc::QcStatements},
+    trust::{
+        Anchors, KeyHash, Trust, bundle::BundleDocument, decode, name::Name, qc::QcStatements,
+    },
 };
 use std::sync::LazyLock;
 
@@ -30,7 +32,7 @@ use std::sync::LazyLock;
 pub(crate) type Parser = fn(&[u8]);
 
 /// Every target.
-pub(crate) const ALL: [(&str, Parser); 12] = [
+pub(crate) const ALL: [(&str, Parser); 14] = [
     ("signature", signature),
     ("encoded_word", encoded_words),
     ("name", names),
@@ -43,6 +45,8 @@ pub(crate) const ALL: [(&str, Parser); 12] = [
     ("payload", payloads),
     ("header", each_header),
     ("request", requests),
+    ("bundle", bundle_documents),
+    ("listed_key", listed_keys),
 ];
 
 /// Signature (SIG-2, SIG-3, SIG-6): what is read can be written and read again.
@@ -303,6 +307,28 @@ pub(crate) fn requests(bytes: &[u8]) {
     let mut body = Bytes::copy_from_slice(body);
     let proven = RUNTIME.block_on(prove(&head, &mut body, trial));
     assert!(proven.is_err());
+}
+
+/// bundle.yaml, which the gateway reads (CRT-8, CRT-13): what is read contradicts nothing, and each fault has its line.
+pub(crate) fn bundle_documents(bytes: &[u8]) {
+    match BundleDocument::from_bytes(bytes) {
+        Ok(document) => assert_eq!(document.judge(), Ok(())),
+        Err(fault) => assert!(fault.to_string().contains("line "), "{fault}"),
+    }
+}
+
+/// Keys of trusted lists (CRT-13), in the forms that no chain may have: as DER, and as numbers. A hash reads back as itself.
+pub(crate) fn listed_keys(bytes: &[u8]) {
+    let (first, rest) = bytes.split_at(bytes.len() / 2);
+    let found = [
+        KeyHash::of_listed_key(bytes),
+        KeyHash::of_rsa_numbers(first, rest),
+        KeyHash::of_point("1.2.840.10045.3.1.7", bytes),
+        KeyHash::of_point(&String::from_utf8_lossy(first), rest),
+    ];
+    for key in found.into_iter().flatten() {
+        assert_eq!(KeyHash::parse(&key.to_string()), Some(key));
+    }
 }
 
 /// The second as of which everything is judged.

@@ -100,8 +100,34 @@ fn seeds(parser: &str) -> Vec<Vec<u8>> {
             let head = format!("{} {} HTTP/1.1\r\n{lines}\r\n", request.method, request.target);
             vec![[head.as_bytes(), request.body.as_deref().unwrap_or_default()].concat()]
         }
+        "bundle" => vec![bundle().into_bytes()],
+        "listed_key" => {
+            let key = |der: &[u8]| openssl::x509::X509::from_der(der).unwrap().public_key().unwrap();
+            let curve = openssl::ec::EcGroup::from_curve_name(openssl::nid::Nid::X9_62_PRIME256V1).unwrap();
+            let curve = openssl::ec::EcKey::generate(&curve).unwrap();
+            let curve = openssl::pkey::PKey::from_ec_key(curve).unwrap();
+            vec![key(world().issuing.der()).public_key_to_der().unwrap(), curve.public_key_to_der().unwrap()]
+        }
         other => panic!("no seeds for {other}"),
     }
+}
+
+/// The document of a bundle with each of its parts.
+fn bundle() -> String {
+    let list = "operator: o, version: 6, sequence: 7, issued: 2026-07-01T07:00:00Z, next_update: null, sha256: @, signer: CN=s, signer_sha256: @";
+    let service = "territory: 'NO', provider: p, service: s";
+    let text = format!(
+        "format: 2\nmade: 2026-07-16T08:00:00Z\nas_of: 2026-07-16T08:00:00Z\nlist_of_lists: {{territory: EU, {list}}}\n\
+         lists:\n- {{territory: 'NO', {list}, services: [{{type: CA/QC, state: granted, count: 1}}]}}\nmissing:\n- ES\n\
+         earlier:\n- {{territory: SE, sequence: 1, issued: 2026-07-01T07:00:00Z, sha256: @}}\n\
+         anchors:\n- sha256: @\n  subject: CN=a\n  not_after: 2030-01-01T00:00:00Z\n  file: NO-a.pem\n  for:\n  - seals\n  services:\n  \
+         - {{{service}, granted_since: 2020-01-01T00:00:00Z, for: [seals], qualifications: [{{qualifiers: [QCForESeal], criteria: {{assert: all}}}}]}}\n\
+         named:\n- {{{service}, key_sha256: @, state: withdrawn, since: 2020-01-01T00:00:00Z}}\n\
+         left_out:\n- {{{service}, reason: r}}\nend: true\n"
+    );
+    let text = text.replace('@', &"0f".repeat(32));
+    assert!(portvakt::trust::bundle::BundleDocument::read(&text).is_ok());
+    text
 }
 
 /// Writes the seeds of the fuzzer, if PORTVAKT_SEEDS names a folder.

@@ -90,6 +90,11 @@ pub(super) fn read(value: &Value<'_>, base: &Path) -> Option<TrustBundle> {
             path.display()
         ));
     }
+    for fault in &loaded.damaged {
+        value.warn(format!(
+            "{fault}: this bundle is newer than the one in use, and the next import is refused until it is put back from a copy, or moved out of the folder of bundles"
+        ));
+    }
     let bundle = TrustBundle {
         path,
         imported: made,

@@ -81,6 +81,14 @@ impl Site {
         self.write(&format!("lists/{name}/bundle.yaml"), text);
     }
 
+    /// The warnings of a configuration on the day after the import.
+    fn warnings(&self, text: &str) -> Vec<String> {
+        let settings = self.read(text).unwrap();
+        let warnings = settings.reloadable.warnings.iter();
+        let warnings = warnings.filter_map(|one| one.at(Timestamp::from_unix(1_784_188_800)));
+        warnings.map(|one| one.to_string()).collect()
+    }
+
     /// The faults of the bundle, without their place and the folder of the site.
     fn faults(&self) -> Vec<String> {
         let here = std::fs::canonicalize(self.path()).unwrap();
@@ -187,9 +195,7 @@ fn only_cas_are_anchors_of_a_bundle() {
     let text = only().replace("current", "mixed");
     let settings = site.read(&text).unwrap();
     assert_eq!(anchors(&settings), [Some(2), Some(1)]);
-    let warnings = settings.reloadable.warnings.iter();
-    let warnings = warnings.filter_map(|one| one.at(Timestamp::from_unix(1_784_188_800)));
-    let warnings: Vec<_> = warnings.map(|one| one.to_string()).collect();
+    let warnings = site.warnings(&text);
     assert!(
         warnings.len() == 1
             && warnings[0].contains("2 of 3 certificates in ")
@@ -215,12 +221,7 @@ fn services_that_are_left_out_are_a_warning() {
     let site = Site::with_bundle();
     let path = "lists/one/bundle.yaml";
     let text = std::fs::read_to_string(site.path().join(path)).unwrap();
-    let warnings = || {
-        let settings = site.read(&only()).unwrap();
-        let warnings = settings.reloadable.warnings.iter();
-        let warnings = warnings.filter_map(|one| one.at(Timestamp::from_unix(1_784_188_800)));
-        warnings.map(|one| one.to_string()).collect::<Vec<_>>()
-    };
+    let warnings = || site.warnings(&only());
     assert!(warnings().is_empty(), "{:?}", warnings());
     let left_out = "left_out: [{territory: 'NO', provider: p, service: s, reason: withdrawn}]\n";
     site.write(
@@ -233,4 +234,42 @@ fn services_that_are_left_out_are_a_warning() {
             && found[0].contains("names services of the lists under left_out (1 of them)"),
         "{found:?}"
     );
+}
+
+/// A newer bundle beside the one in use, whose document is damaged or missing: the next import is refused for it, and `check` tells it.
+//= CRT-13 accepted
+//= CRT-13 refused
+#[test]
+fn a_newer_bundle_that_is_damaged_is_a_warning() {
+    let site = Site::with_bundle();
+    let [old, own, newer] = [15, 16, 17].map(|day| format!("2026-07-{day}T080000Z"));
+    for name in [&old, &own, &newer] {
+        site.write_bundle(name, &["a"], &["c"]);
+    }
+    let text = only().replace("current", &own);
+    assert!(site.warnings(&text).is_empty());
+    let document = |name: &str| format!("lists/{name}/bundle.yaml");
+    // An older one has nothing that the one in use does not know.
+    site.write(&document(&old), "format: [");
+    assert!(site.warnings(&text).is_empty());
+    for (damage, expected) in [
+        (
+            Some("format: 1\n"),
+            "bundle.yaml: line 1: it has the format 1",
+        ),
+        (None, "bundle.yaml: No such file"),
+    ] {
+        match damage {
+            Some(content) => site.write(&document(&newer), content),
+            None => std::fs::remove_file(site.path().join(document(&newer))).unwrap(),
+        }
+        let found = site.warnings(&text);
+        let [warning] = found.as_slice() else {
+            panic!("{found:?}");
+        };
+        assert!(
+            warning.contains(expected) && warning.contains("the next import is refused until"),
+            "{warning}"
+        );
+    }
 }

@@ -61,7 +61,7 @@ pub(super) const fn failure(reason: Reason) -> Guide {
         Reason::OutcomeUnknown => Guide {
             rules: "ERR-4, FWD-4",
             when: "The service behind the gateway got a request that changes something, and its answer was lost: the service broke off, did not answer in time, or sent an answer that was not valid HTTP or exceeded a limit. A payment may have been taken, or not.",
-            remedy: "Do not send the request again. Read the status first: of the payment by its id, of a new one by the PSU's list of payments or accounts. Only if it was not taken, send it as a new request with a new X-Request-ID.",
+            remedy: "Do not send the request again as it is. Read the status of the payment, if you have its id. If you do not, initiate it with allowLogicalDuplicate=false and a new X-Request-ID, which asks the bank to refuse a payment that it has already. Send any other request anew, with a new X-Request-ID, only if it was not taken.",
             example: "The service restarts while it takes a payment",
         },
         Reason::RegisterStale => Guide {

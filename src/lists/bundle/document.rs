@@ -48,7 +48,7 @@ fn list_entry(source: &Source) -> ListEntry {
         issued: scheme.issued,
         next_update: scheme.next_update,
         sha256: hex::encode(&source.sha256),
-        signer: source.signer.subject(),
+        signer: source.signer.signer_name(),
         signer_sha256: hex::encode(&source.signer.sha256()),
         signer_not_after: Some(source.signer.not_after()),
         services: Vec::new(),

@@ -6,11 +6,13 @@
 use super::document::file_name;
 use crate::{anchors::Anchors, fault::Refusal, own_way::judge_way_of_bundles};
 use portvakt_base::{clock::Timestamp, private_file, terminal::tame};
-use portvakt_trust::bundle::{BundleDocument, CURRENT, DOCUMENT, MAX_DOCUMENT_BYTES, Use};
+use portvakt_trust::bundle::{
+    BundleDocument, CURRENT, DOCUMENT, Use, dated_bundles, read_document_of,
+};
 use rustix::fs::{FlockOperation, flock, syncfs};
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
-    io::{self, ErrorKind, Read as _, Write as _},
+    io::{self, ErrorKind, Write as _},
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _, symlink},
     path::{Path, PathBuf},
 };
@@ -80,25 +82,17 @@ impl BundleFolder {
         }
     }
 
-    /// The bundles that can be read, in use or not, from the newest on to the first that is not named ahead of the clock. That one knows the
-    /// issue of each list that any bundle before it had.
+    /// The bundles from the newest on, as [`newest`] finds them.
     ///
     /// # Errors
-    /// The folder cannot be read.
-    pub fn newest(&self, now: Timestamp) -> Result<Vec<BundleDocument>, Refusal> {
-        let latest = format!("{}-{MOST_IN_A_SECOND}", dated_name(now));
-        let mut newest = Vec::new();
-        for folder in dated(&self.path)?.into_iter().rev() {
-            let Ok(document) = read(&folder) else {
-                continue;
-            };
-            newest.push(document);
-            let name = folder.file_name().unwrap_or_default().to_string_lossy();
-            if *name <= *latest {
-                break;
-            }
+    /// The folder, or one of these bundles, cannot be read. The reason says what to do.
+    pub fn newest(&self, now: Timestamp) -> Result<Vec<BundleDocument>, Vec<Refusal>> {
+        let Newest { documents, damaged } =
+            newest(&self.path, now).map_err(|refusal| vec![refusal])?;
+        match damaged.is_empty() {
+            true => Ok(documents),
+            false => Err(damaged),
         }
-        Ok(newest)
     }
 
     /// Why nothing is imported where the link to the bundle in use leads to nothing, and what to do.
@@ -205,22 +199,12 @@ fn dated_name(made: Timestamp) -> String {
     made.to_string().replace(':', "")
 }
 
-/// The dated bundles of a folder, the oldest first.
+/// The dated bundles of a folder, the oldest first, also those that are damaged.
 ///
 /// # Errors
 /// The folder cannot be read.
 pub fn dated(folder: &Path) -> Result<Vec<PathBuf>, Refusal> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).map_err(|error| refuse(folder, error))? {
-        let path = entry.map_err(|error| refuse(folder, error))?.path();
-        let is_link = path.is_symlink();
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if !is_link && !name.starts_with('.') && path.join(DOCUMENT).is_file() {
-            found.push(path);
-        }
-    }
-    found.sort();
-    Ok(found)
+    dated_bundles(folder).map_err(|error| refuse(folder, error))
 }
 
 /// Reads the document of a bundle.
@@ -228,26 +212,43 @@ pub fn dated(folder: &Path) -> Result<Vec<PathBuf>, Refusal> {
 /// # Errors
 /// It cannot be read, or is of another format.
 pub fn read(folder: &Path) -> Result<BundleDocument, Refusal> {
-    let path = folder.join(DOCUMENT);
-    let mut bytes = Vec::new();
-    let most = MAX_DOCUMENT_BYTES.saturating_add(1);
-    private_file::open(&path)
-        .and_then(|file| file.take(most).read_to_end(&mut bytes))
-        .map_err(|error| refuse(&path, error))?;
-    if u64::try_from(bytes.len()).is_ok_and(|length| length >= most) {
-        let path = path.display();
-        return Err(Refusal::new(format_args!(
-            "{path} is longer than {MAX_DOCUMENT_BYTES} bytes"
-        )));
+    read_document_of(folder).map_err(Refusal::new)
+}
+
+/// The newest bundles of a folder.
+#[derive(Debug, Default)]
+pub struct Newest {
+    /// Those that can be read, the newest first.
+    pub documents: Vec<BundleDocument>,
+    /// Why others cannot be read, and what to do: each may have the last issue of a list.
+    pub damaged: Vec<Refusal>,
+}
+
+/// The bundles, in use or not, from the newest on to the first that can be read and is not named ahead of the clock. That one knows the issue of
+/// each list that any bundle before it had.
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn newest(folder: &Path, now: Timestamp) -> Result<Newest, Refusal> {
+    let latest = format!("{}-{MOST_IN_A_SECOND}", dated_name(now));
+    let mut newest = Newest::default();
+    for bundle in dated(folder)?.into_iter().rev() {
+        let name = bundle.file_name().unwrap_or_default().to_string_lossy();
+        match read(&bundle) {
+            Ok(document) => newest.documents.push(document),
+            Err(fault) => {
+                newest.damaged.push(Refusal::new(format_args!(
+                    "{fault}; no import knows which issues of the lists this bundle had, so that an older list could come back: put {name} back from a copy, or, without one, move it out of {} and compare the sequence numbers of the next import with those of the lists' operators",
+                    folder.display()
+                )));
+                continue;
+            }
+        }
+        if *name <= *latest {
+            break;
+        }
     }
-    let text = String::from_utf8(bytes).map_err(|_| {
-        let path = path.display();
-        Refusal::new(format_args!("{path} is not UTF-8"))
-    })?;
-    BundleDocument::read(&text).map_err(|why| {
-        let path = path.display();
-        Refusal::new(format_args!("{path}: {why}; only an import writes it"))
-    })
+    Ok(newest)
 }
 
 fn refuse(path: &Path, error: io::Error) -> Refusal {

@@ -17,7 +17,7 @@ mod folder;
 pub use check::{Regression, check, known};
 pub use diff::{describe, diff, withdrawn};
 pub use document::describe_import;
-pub use folder::{BundleFolder, dated, read};
+pub use folder::{BundleFolder, dated, newest, read};
 pub use portvakt_trust::bundle::{
     AnchorEntry, BundleDocument, CURRENT, Count, DOCUMENT, EarlierList, LeftOutEntry, ListEntry,
     NamedEntry, ServiceEntry, Use,

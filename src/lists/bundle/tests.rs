@@ -7,8 +7,8 @@ mod refused;
 mod back;
 
 use super::{
-    BundleDocument, BundleFolder, CURRENT, Regression, Use, check, dated, describe_import, diff,
-    known, read,
+    BundleDocument, BundleFolder, CURRENT, GatewayConfig, Regression, Use, check, dated,
+    describe_import, diff, known, read,
 };
 use crate::{
     for_tests::mint::{List, Scheme, Service, Signer},
@@ -75,6 +75,13 @@ fn write(out: &Path, imported: &Imported, made: Timestamp) -> BundleDocument {
     bundle
 }
 
+/// What `show` says of a bundle, or of the newest in a folder.
+fn page(path: &Path) -> String {
+    let shown = Shown::open(path, NOW).unwrap();
+    let faults = shown.faults(GatewayConfig::default());
+    shown.lines(&faults, NOW).join("\n")
+}
+
 /// What a bundle may not be after the last one. Each import of these tests signs its lists anew, under the same numbers.
 fn follow(last: &BundleDocument, next: &BundleDocument, allow_shrink: bool) -> Vec<Regression> {
     let mut faults = check(Some(last), &known([last]), next, allow_shrink);
@@ -131,7 +138,7 @@ fn a_bundle_is_what_it_says() {
 fn a_bundle_that_a_gateway_refuses_is_shown_as_refused() {
     let out = tempfile::tempdir().unwrap();
     write(out.path(), &Lists::new(3).import(3, 7), NOW);
-    let shown = || Shown::open(out.path()).unwrap().lines(NOW).join("\n");
+    let shown = || page(out.path());
     let refused = "\nthe gateway refuses this bundle: ";
     assert!(!shown().contains(refused), "{}", shown());
     let folder = fs::canonicalize(out.path().join(CURRENT)).unwrap();
@@ -169,7 +176,7 @@ fn the_next_bundle_and_the_way_back() {
     assert_eq!(changes[0], "~ list ES: sequence 7 to 8");
     assert!(changes[1].starts_with("- ES "), "{changes:?}");
     assert!(diff(&second, &second).is_empty());
-    let lines = Shown::open(out.path()).unwrap().lines(NOW).join("\n");
+    let lines = page(out.path());
     assert!(
         lines.contains("changes since 2026-07-01T000000Z:\n  ~ list ES: sequence 7 to 8"),
         "{lines}"
@@ -179,17 +186,42 @@ fn the_next_bundle_and_the_way_back() {
         "{lines}"
     );
     // After its next update a list is shown as past.
-    let lines = Shown::open(out.path())
+    let lines = Shown::open(out.path(), NOW)
         .unwrap()
-        .lines(later(200 * 86_400))
+        .lines(&[], later(200 * 86_400))
         .join("\n");
     assert!(lines.contains("2026-12-01T00:00:00Z (past)"), "{lines}");
     // The certificate of a list's signer ends in 2040.
     let ended = later(14 * 366 * 86_400);
-    let shown = Shown::open(out.path()).unwrap();
+    let shown = Shown::open(out.path(), NOW).unwrap();
     let title = "signers of lists whose certificate has ended; the lists serve on:\n  EU ended 2040-01-01T00:00:00Z: SHA-256 ";
-    assert!(shown.lines(ended).join("\n").contains(title));
-    assert!(!shown.lines(NOW).join("\n").contains("signers of lists"));
+    assert!(shown.lines(&[], ended).join("\n").contains(title));
+    assert!(
+        !shown
+            .lines(&[], NOW)
+            .join("\n")
+            .contains("signers of lists")
+    );
+    // The anchors end in 2040 too: soon before, and apart from those that have ended.
+    let day = |at: u64| Timestamp::from_unix(at * 86_400);
+    let end = shown.bundle.anchors[0].not_after.unix() / 86_400;
+    let (soon, over) = (day(end - 30), day(end + 1));
+    let (soon, over) = (
+        shown.lines(&[], soon).join("\n"),
+        shown.lines(&[], over).join("\n"),
+    );
+    let (title, other) = (
+        "\ncertificates that end within 90 days:\n  ends ",
+        "\ncertificates that have ended:\n  ended ",
+    );
+    assert!(
+        soon.contains(title) && !soon.contains("have ended:"),
+        "{soon}"
+    );
+    assert!(
+        over.contains(other) && !over.contains("within 90 days"),
+        "{over}"
+    );
     // The way back: `current` leads to the older folder.
     let current = out.path().join(CURRENT);
     fs::remove_file(&current).unwrap();

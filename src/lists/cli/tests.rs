@@ -1,10 +1,13 @@
 //! The table of refusals in docs/trust.md: each row has a refusal of the code, and each refusal of the import has a row (CRT-13).
 
+use super::refused;
+use std::{fs, os::unix::fs::symlink};
+
 /// The page for people.
 const PAGE: &str = include_str!("../../../docs/trust.md");
 
 /// The files from which an import is refused. What the tree, the signature and the list refuse has one row: not of the profile.
-const SOURCES: [&str; 11] = [
+const SOURCES: [&str; 12] = [
     include_str!("../cli.rs"),
     include_str!("../certificate.rs"),
     include_str!("../own_way.rs"),
@@ -16,13 +19,14 @@ const SOURCES: [&str; 11] = [
     include_str!("../bundle/folder.rs"),
     include_str!("../signature/mod.rs"),
     include_str!("../../trust/bundle/fault.rs"),
+    include_str!("../../trust/bundle/beside.rs"),
 ];
 
 /// The last sources have more refusals than those of an import: of these only what a row names is looked for.
-const OF_OTHERS: usize = 2;
+const OF_OTHERS: usize = 3;
 
 /// The rows by the beginning of their reason, and what the refusals of each say.
-const ROWS: [(&str, &[&str]); 18] = [
+const ROWS: [(&str, &[&str]); 19] = [
     (
         "altered, signed by none",
         &[
@@ -87,10 +91,14 @@ const ROWS: [(&str, &[&str]); 18] = [
         &[
             "which is not there",
             "leads to no bundle that can be compared",
-            "bytes\"",
-            "is not UTF-8",
+            "{MAX_DOCUMENT_BYTES} bytes\"",
+            "it is not UTF-8",
             "only an import writes it",
         ],
+    ),
+    (
+        "the newest bundle in the folder of bundles",
+        &["no import knows which issues of the lists this bundle had"],
     ),
     (
         "`--out` names a bundle",
@@ -136,6 +144,28 @@ const ROWS: [(&str, &[&str]); 18] = [
         ],
     ),
 ];
+
+/// `--out` names the folder of bundles, or by mistake one of them: each time the last line says what is in use.
+//= CRT-13 refused
+#[test]
+fn which_bundle_is_in_use() {
+    let out = tempfile::tempdir().unwrap();
+    let last = |name: &str| refused(Vec::new(), &out.path().join(name)).concat();
+    let (none, stays) = (
+        "nothing was imported: no bundle is in use",
+        "nothing was imported: the last bundle stays in use",
+    );
+    fs::create_dir(out.path().join("2026-07-01T000000Z")).unwrap();
+    fs::write(out.path().join("2026-07-01T000000Z/bundle.yaml"), "").unwrap();
+    for name in ["", "2026-07-01T000000Z", "elsewhere"] {
+        assert_eq!(last(name), none, "{name}");
+    }
+    symlink("2026-07-01T000000Z", out.path().join("current")).unwrap();
+    for name in ["", "current", "2026-07-01T000000Z"] {
+        assert_eq!(last(name), stays, "{name}");
+    }
+    assert_eq!(last("elsewhere"), none);
+}
 
 /// The texts of the refusals in a file: the literal behind each, with its quotes.
 fn refusals(source: &str) -> Vec<&str> {

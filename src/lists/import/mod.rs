@@ -95,7 +95,7 @@ pub fn import(request: &Request, progress: &mut dyn FnMut(String)) -> Result<Imp
     for pin in unnamed(&request.pins, &list) {
         progress(format!(
             "a pinned signer whom the list of lists does not name any more: {}",
-            pin.subject()
+            pin.signer_name()
         ));
     }
     let mut import = Import {

@@ -138,7 +138,7 @@ impl Place {
 
     fn losses_by(&self, seen: &[PathBuf], config: GatewayConfig<'_>) -> String {
         let seen = SeenCertificates::read(seen, NOW).unwrap();
-        let shown = Shown::open(&self.bundles).unwrap();
+        let shown = Shown::open(&self.bundles, NOW).unwrap();
         shown.losses(&seen, config, NOW).unwrap().join("\n")
     }
 }
@@ -199,8 +199,8 @@ fn who_would_lose_trust_by_a_bundle_that_is_held() {
     assert!(text.contains(&damaged), "{text}");
 
     // The rest of the page is about the same two bundles.
-    let shown = Shown::open(&place.bundles).unwrap();
-    let page = shown.lines(NOW).join("\n");
+    let shown = Shown::open(&place.bundles, NOW).unwrap();
+    let page = shown.lines(&[], NOW).join("\n");
     let name = current.display().to_string();
     assert!(
         page.contains(&format!("\nnot in use: current leads to {name}\n")),
@@ -215,7 +215,7 @@ fn who_would_lose_trust_by_a_bundle_that_is_held() {
     );
     assert!(page.contains(&withdrawn), "{page}");
     // The bundle in use has none before it.
-    let shown = Shown::open(&place.bundles.join(CURRENT)).unwrap();
+    let shown = Shown::open(&place.bundles.join(CURRENT), NOW).unwrap();
     assert!(shown.before.is_none() && shown.in_use.is_none());
 
     // Once it is in use, it is compared with the one before.
@@ -359,7 +359,7 @@ fn what_cannot_be_read_is_named() {
     let fault = fault.unwrap_err().to_string();
     assert!(fault.contains("none: it cannot be read"), "{fault}");
     // An anchor that is not the one that was imported.
-    let shown = Shown::open(&place.bundles).unwrap();
+    let shown = Shown::open(&place.bundles, NOW).unwrap();
     let file = &shown.bundle.anchors[0].file;
     fs::write(shown.folder.join("seals").join(file), ca("Other").pem()).unwrap();
     let seen = SeenCertificates::default();

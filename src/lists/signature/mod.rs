@@ -161,7 +161,7 @@ fn find_signer<'s>(
             Some(_) => {
                 return Err(element.refuse("a second certificate of a pinned signer in KeyInfo"));
             }
-            None => strangers.push(certificate.subject()),
+            None => strangers.push(certificate.signer_name()),
         }
     }
     let signer = found.ok_or_else(|| {

@@ -157,6 +157,16 @@ fn import_show_and_what_is_refused() {
         "{out}"
     );
     assert!(out.contains("no file of: AT, BE"), "{out}");
+
+    // A bundle that the gateway refuses is shown whole, and the exit status says so.
+    let bundle = place.folder.path().join("out/current");
+    fs::set_permissions(bundle.join("seals"), Permissions::from_mode(0o777)).unwrap();
+    let refused = "the gateway refuses this bundle: ";
+    let (out, errors, status) = shown(&run(&["show", &place.path("out"), "--at", "2019-10-01"]));
+    assert_eq!(status, 1, "{errors}");
+    assert!(out.contains(refused) && out.contains("\nCZ "), "{out}");
+    assert!(errors.contains(refused), "{errors}");
+    fs::set_permissions(bundle.join("seals"), Permissions::from_mode(0o755)).unwrap();
 }
 
 /// Where no bundle was imported yet, none stays in use.

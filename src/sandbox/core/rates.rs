@@ -18,6 +18,9 @@ const DEFAULT: &str = include_str!("rates.json");
 /// The number of fraction digits of a rate in NOK.
 const SCALE_DIGITS: u32 = 6;
 
+/// The number of fraction digits of a rate that six digits do not give exactly.
+const INEXACT_DIGITS: u32 = 10;
+
 /// The maximum number of fraction digits of an amount (§Amount object).
 const MOST_DIGITS: u32 = 5;
 
@@ -142,13 +145,28 @@ impl Rates {
         above.checked_add(half)?.checked_div(below)
     }
 
-    /// The value of one unit of `from` in units of `to`, with six fraction digits.
-    pub(super) fn rate(&self, from: &str, to: &str) -> Option<String> {
-        let (from, to) = (self.currencies.get(from)?, self.currencies.get(to)?);
-        let one = 10_i128.pow(SCALE_DIGITS);
-        let above = from.nok.checked_mul(one)?.checked_add(to.nok / 2)?;
-        let rate = above.checked_div(to.nok)?;
-        Some(format!("{}.{:06}", rate / one, rate % one))
+    /// The rate of two currencies, as it is quoted: the currency of which one unit is worth more, and that unit's value in the other. It has
+    /// six fraction digits, or ten where six are not exact, so that a booked amount follows from it.
+    pub(super) fn quote<'c>(&self, one: &'c str, other: &'c str) -> Option<(&'c str, String)> {
+        let nok = |currency: &str| self.currencies.get(currency).map(|rate| rate.nok);
+        let (unit, above, below) = match (nok(one)?, nok(other)?) {
+            (above, below) if above >= below => (one, above, below),
+            (below, above) => (other, above, below),
+        };
+        let digits = match above
+            .checked_mul(10_i128.pow(SCALE_DIGITS))?
+            .checked_rem(below)?
+        {
+            0 => SCALE_DIGITS,
+            _ => INEXACT_DIGITS,
+        };
+        let scale = 10_i128.pow(digits);
+        let rate = above
+            .checked_mul(scale)?
+            .checked_add(below / 2)?
+            .checked_div(below)?;
+        let width = usize::try_from(digits).ok()?;
+        Some((unit, format!("{}.{:0width$}", rate / scale, rate % scale)))
     }
 }
 
@@ -219,6 +237,41 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_booked_amount_follows_from_the_quoted_rate() {
+        let rates = Rates::load(None).unwrap();
+        let quoted = Some(("EUR", "11.624000".to_owned()));
+        assert_eq!(rates.quote("EUR", NOK), quoted);
+        assert_eq!(rates.quote(NOK, "EUR"), quoted);
+        assert_eq!(rates.quote(NOK, "XXX"), None);
+        for (source, target) in listed()
+            .iter()
+            .flat_map(|one| listed().into_iter().map(move |other| (one.clone(), other)))
+        {
+            let (unit, rate) = rates.quote(&target, &source).unwrap();
+            let (rate, digits) = rate
+                .split_once('.')
+                .map(|(whole, part)| {
+                    let digits = u32::try_from(part.len()).unwrap();
+                    (format!("{whole}{part}").parse::<i128>().unwrap(), digits)
+                })
+                .unwrap();
+            let [from, to] = [&source, &target].map(|one| rates.digits(one).unwrap());
+            // About ten thousand NOK.
+            let amount = rates.convert_wide(1_000_000, NOK, &source).unwrap();
+            let booked = rates.convert_wide(amount, &source, &target).unwrap();
+            let (above, below) = match unit == source {
+                true => (rate, 10_i128.pow(digits)),
+                false => (10_i128.pow(digits), rate),
+            };
+            let follows = amount * above * 10_i128.pow(to) / (below * 10_i128.pow(from));
+            assert!(
+                (booked - follows).abs() <= 1,
+                "{source} {target}: {booked} {follows}"
+            );
+        }
+    }
+
+    #[test]
     fn a_conversion_rounds_once() {
         let rates = Rates::load(None).unwrap();
         assert_eq!(rates.convert(100, "EUR", NOK), Some(1_162));
@@ -226,8 +279,6 @@ pub(super) mod tests {
         assert_eq!(rates.convert(1_000, "JPY", NOK), Some(6_612));
         assert_eq!(rates.convert(-100, "EUR", NOK), Some(-1_162));
         assert_eq!(rates.convert(1, NOK, "XXX"), None);
-        assert_eq!(rates.rate("EUR", NOK).as_deref(), Some("11.624000"));
-        assert_eq!(rates.rate(NOK, "EUR").as_deref(), Some("0.086029"));
         assert_eq!(rates.digits("BHD"), Some(3));
         // More than an amount has: no fault, whatever the file says.
         let most = money::MOST;

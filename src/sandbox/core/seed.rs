@@ -175,7 +175,7 @@ impl Bank {
             .account(account)?
             .map(|account| account.bban)
             .unwrap_or_default();
-        let rate = self.rates.rate("EUR", NOK);
+        let rate = self.rates.quote("EUR", NOK).map(|(_, rate)| rate);
         let amount = self
             .rates
             .convert(250_000, "EUR", NOK)

@@ -103,7 +103,12 @@ fn of_psu(
         let [lives_before, lives_after] = psus.map(|psu| psu.is_some_and(|psu| !has_ended(psu)));
         let [old, new] = consents;
         let kind = match (old.filter(|_| lives_before), new.filter(|_| lives_after)) {
-            (None, None) => continue,
+            (None, None) => match (old, new) {
+                // The next SCA would have given it again: that is the bank's decision too.
+                (Some(_), None) => EventKind::ConsentWithdrawn,
+                (Some(old), Some(new)) if is_narrowed(old, new) => EventKind::ConsentNarrowed,
+                _ => continue,
+            },
             (None, Some(_)) => EventKind::ConsentGiven,
             (Some(_), None) if new.is_some() => EventKind::ConsentExpired,
             (Some(_), None) => EventKind::ConsentWithdrawn,
@@ -135,21 +140,20 @@ fn ended_between(old: &Psu, new: &Psu) -> bool {
 
 /// `None` if the consents are the same.
 fn kind_of_difference(old: &Consent, new: &Consent) -> Option<EventKind> {
-    if new.given > old.given {
-        return Some(EventKind::ConsentGiven);
+    if is_narrowed(old, new) {
+        return Some(EventKind::ConsentNarrowed);
     }
-    if old.accounts.are_those_of(&new.accounts) {
-        return None;
-    }
-    let is_narrower = match &new.accounts {
+    let is_new = new.given > old.given || !old.accounts.are_those_of(&new.accounts);
+    is_new.then_some(EventKind::ConsentGiven)
+}
+
+/// Whether the same consent has fewer accounts.
+fn is_narrowed(old: &Consent, new: &Consent) -> bool {
+    let is_within = match &new.accounts {
         Accounts::All => false,
         Accounts::Named(left) => left.iter().all(|account| old.accounts.include(*account)),
     };
-    Some(if is_narrower {
-        EventKind::ConsentNarrowed
-    } else {
-        EventKind::ConsentGiven
-    })
+    new.given <= old.given && is_within && !old.accounts.are_those_of(&new.accounts)
 }
 
 fn count(accounts: &Accounts) -> Option<u64> {
@@ -415,8 +419,21 @@ mod tests {
                 expected
             );
         }
-        // What has ended is not withdrawn.
-        assert_eq!(super::tests::kinds(Some(ended), &[None]), [""; 0]);
+        // The bank takes back what has ended: the next SCA does not give it again.
+        let left = |consent| {
+            let left = bound("PSDNO-FSA-1", consent);
+            Some(left.with(|psu| psu.consents_ended = psu.last_sca))
+        };
+        for (decided, expected) in [
+            (None, &["consent-withdrawn"][..]),
+            (left(None), &["consent-withdrawn"]),
+            (left(Some((0, Some(&[1])))), &["consent-narrowed"]),
+            (left(Some((0, None))), &[]),
+            (left(Some((1, None))), &[]),
+        ] {
+            let ended = left(Some((0, None)));
+            assert_eq!(super::tests::kinds(ended, &[decided]), expected);
+        }
     }
 
     //= CTL-3 accepted

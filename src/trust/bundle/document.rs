@@ -1,26 +1,19 @@
 //! `bundle.yaml`: what a bundle holds, and where each anchor comes from.
 //!
-//! The file is for people, for the next import, which compares, and for the gateway. Invariants: both programs read it by this schema, which
-//! is closed, so that a bundle with a meaning that this version does not know is refused; time and memory are bounded.
+//! The file is for people, for the next import, which compares, and for the gateway. Invariant: both programs read it by this schema, which
+//! is closed, so that a bundle with a meaning that this version does not know is refused. Deliberately not here: how it is read (`reading`).
 
-use super::{
-    fault::{
-        DescribedBundle, DescribedList, DocumentFault, FORMAT, MAX_ANCHORS, MAX_EVENTS,
-        MAX_NESTING, MAX_NODES, judge_document,
-    },
-    forms,
-};
+use super::forms;
 use crate::{GrantedType, KeyHash, ListedService, qualification::Qualification};
 use portvakt_base::clock::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_saphyr::{Error, budget::BudgetBreach};
 use std::collections::BTreeMap;
 
 /// A bundle, as `bundle.yaml` has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BundleDocument {
-    /// The version of the format: [`FORMAT`].
+    /// The version of the format: [`super::FORMAT`].
     pub format: u64,
     /// When it was made.
     #[serde(with = "forms::moment")]
@@ -84,7 +77,8 @@ pub struct ListEntry {
     /// The SHA-256 of the file.
     #[serde(deserialize_with = "forms::sha256")]
     pub sha256: String,
-    /// The subject of the signer's certificate.
+    /// The country, the organisation and the common name of the signer's certificate; its whole subject in a bundle that an import before
+    /// 0.1.0 wrote.
     pub signer: String,
     /// The SHA-256 of the signer's certificate.
     #[serde(deserialize_with = "forms::sha256")]
@@ -224,66 +218,13 @@ pub struct LeftOutEntry {
 /// The SHA-256 of anchors in hexadecimal digits, by the names of their files.
 pub(super) type Files<'d> = BTreeMap<&'d str, &'d str>;
 
-/// Enough of the file to know its format.
-#[derive(Deserialize)]
-struct Format {
-    format: u64,
-}
-
 impl BundleDocument {
-    /// Reads the document.
-    ///
-    /// # Errors
-    /// The first fault, with its line.
-    pub fn read(text: &str) -> Result<Self, DocumentFault> {
-        // The format comes first: of another one, a key that is unknown here would be no fault.
-        let Format { format } = parse(text)?;
-        if format != FORMAT {
-            return Err(DocumentFault::Format(format));
-        }
-        let read: Self = parse(text)?;
-        read.judge()?;
-        Ok(read)
-    }
-
-    /// Judges what it says of its times, lists and anchors.
-    ///
-    /// # Errors
-    /// It contradicts itself, or names a file that no import writes.
-    pub fn judge(&self) -> Result<(), DocumentFault> {
-        if self.anchors.len() > MAX_ANCHORS {
-            return Err(DocumentFault::TooManyAnchors(self.anchors.len()));
-        }
-        let lists = self.lists.iter().chain([&self.list_of_lists]);
-        judge_document(DescribedBundle {
-            list_of_lists: &self.list_of_lists.territory,
-            made: self.made,
-            as_of: self.as_of,
-            lists: lists.map(|list| DescribedList {
-                territory: &list.territory,
-                issued: list.issued,
-                next_update: list.next_update,
-            }),
-            anchors: self.anchors.iter().map(|anchor| anchor.sha256.as_str()),
-        })?;
-        Use::ALL.iter().try_for_each(|of| self.files(*of).map(drop))
-    }
-
     /// The files of the anchors for a use.
-    pub(super) fn files(&self, of: Use) -> Result<Files<'_>, DocumentFault> {
-        let mut files = Files::new();
-        for anchor in &self.anchors {
-            let file = anchor.file.as_str();
-            if file.is_empty() || file.starts_with('.') || file.contains(['/', '\0']) {
-                return Err(DocumentFault::NoFileName(file.to_owned()));
-            }
-            for _ in anchor.uses.iter().filter(|it| **it == of) {
-                if files.insert(file, &anchor.sha256).is_some() {
-                    return Err(DocumentFault::FileTwice(file.to_owned()));
-                }
-            }
-        }
-        Ok(files)
+    pub(super) fn files(&self, of: Use) -> Files<'_> {
+        let serving = self.anchors.iter().filter(|it| it.uses.contains(&of));
+        serving
+            .map(|anchor| (anchor.file.as_str(), anchor.sha256.as_str()))
+            .collect()
     }
 
     /// How many anchors serve for a use.
@@ -325,42 +266,5 @@ impl ServiceEntry {
             websites: self.uses.contains(&Use::Websites),
             qualifications: &self.qualifications,
         }
-    }
-}
-
-fn parse<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, DocumentFault> {
-    let options = serde_saphyr::options! {
-        budget: serde_saphyr::budget! {
-            max_nodes: MAX_NODES,
-            max_events: MAX_EVENTS,
-            max_depth: MAX_NESTING,
-        },
-        with_snippet: false,
-    };
-    let parsed = serde_saphyr::from_str_with_options(text, options);
-    parsed.map_err(|error| fault_of(error.without_snippet()))
-}
-
-/// What is wrong. The parser's own words stand behind ours only, and not for a limit, which they do not name.
-fn fault_of(error: &Error) -> DocumentFault {
-    match error {
-        Error::DuplicateMappingKey { key, location } => {
-            let line = location.line();
-            match key.clone() {
-                Some(key) => DocumentFault::KeyTwice { line, key },
-                None => DocumentFault::OtherKeyTwice { line },
-            }
-        }
-        Error::Budget { breach, location } => {
-            let line = location.line();
-            match breach {
-                BudgetBreach::Depth { .. } => DocumentFault::TooDeep { line },
-                BudgetBreach::Nodes { .. } | BudgetBreach::Events { .. } => {
-                    DocumentFault::TooManyValues { line }
-                }
-                _ => DocumentFault::TooMuch { line },
-            }
-        }
-        other => DocumentFault::NoDocument(other.to_string()),
     }
 }

@@ -1,8 +1,7 @@
-//! What is wrong with the document of a bundle: its limits, and where it contradicts itself.
+//! What may be wrong with the document of a bundle, and its limits. Deliberately not here: where it contradicts itself (`contradiction`).
 
-use crate::qualification::MAX_DEPTH;
+use crate::{KeyHash, qualification::MAX_DEPTH};
 use portvakt_base::clock::Timestamp;
-use std::collections::BTreeSet;
 
 /// The name of the document in the folder of a bundle.
 pub const DOCUMENT: &str = "bundle.yaml";
@@ -35,6 +34,20 @@ pub const MAX_NESTING: usize = 64;
 /// What is wrong with a document. Lines are counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DocumentFault {
+    /// Another fault, and its line.
+    #[error("line {line}: {fault}")]
+    At {
+        /// The line.
+        line: u64,
+        /// The fault.
+        fault: Box<Self>,
+    },
+    /// It has bytes that are not UTF-8.
+    #[error("line {line}: it is not UTF-8")]
+    NotUtf8 {
+        /// The line.
+        line: u64,
+    },
     /// A mapping has a key twice.
     #[error("line {line}: the key {key:?} stands twice in one mapping")]
     KeyTwice {
@@ -105,6 +118,55 @@ pub enum DocumentFault {
     /// It has an anchor twice.
     #[error("it lists the anchor {0} twice; an import lists each once, with all its services")]
     AnchorTwice(String),
+    /// A service, a CA or a service that is left out is of a country of which it has no list.
+    #[error("it names {what} of {territory}, and has no list of {territory} in lists")]
+    NoList {
+        /// What it names.
+        what: &'static str,
+        /// The country.
+        territory: String,
+    },
+    /// It names a country under `missing` or `earlier`, and has a list of it.
+    #[error("it names {territory} under {key}, and has the list of {territory} in lists")]
+    ListThere {
+        /// The key.
+        key: &'static str,
+        /// The country.
+        territory: String,
+    },
+    /// It names a country twice under `missing` or `earlier`.
+    #[error("it names {territory} twice under {key}")]
+    CountryTwice {
+        /// The key.
+        key: &'static str,
+        /// The country.
+        territory: String,
+    },
+    /// It names a CA of a country twice.
+    #[error(
+        "it names the CA of {territory} with the key {key} twice under named; an import names each once"
+    )]
+    NamedTwice {
+        /// The country.
+        territory: String,
+        /// The hash of the key.
+        key: KeyHash,
+    },
+    /// An anchor serves for nothing.
+    #[error("it lists the anchor {0} for nothing; expected for: with seals, websites or both")]
+    ForNothing(String),
+    /// A service of an anchor is granted since a time after that as of which lists were judged.
+    #[error(
+        "it says that a service of {territory} is granted since {since}, which is after the lists were judged, as of {as_of}; an import lists no such service"
+    )]
+    GrantedAhead {
+        /// The country.
+        territory: String,
+        /// Since when it is granted.
+        since: Timestamp,
+        /// The time as of which lists and services were judged.
+        as_of: Timestamp,
+    },
     /// A list was issued after the import.
     #[error(
         "the list of {territory} was issued on {issued}, which is after the bundle was made, at {made}; a clock is wrong, or somebody wrote this"
@@ -139,139 +201,4 @@ pub enum DocumentFault {
         /// The time as of which lists and services were judged.
         as_of: Timestamp,
     },
-}
-
-/// The territory of the list of lists.
-const EU: &str = "EU";
-
-/// How far the clock of a list's operator may be ahead of that of the import, in seconds.
-const MAX_AHEAD: u64 = 3_600;
-
-/// What a document says of a list.
-#[derive(Clone, Copy, Debug)]
-pub struct DescribedList<'d> {
-    /// Its country; `EU` for the list of lists.
-    pub territory: &'d str,
-    /// When it was issued.
-    pub issued: Timestamp,
-    /// When the next one is due; none if it is closed.
-    pub next_update: Option<Timestamp>,
-}
-
-/// What a document says of itself.
-#[derive(Clone, Copy, Debug)]
-pub struct DescribedBundle<'d, L, A> {
-    /// The territory of the list of lists.
-    pub list_of_lists: &'d str,
-    /// When it was made.
-    pub made: Timestamp,
-    /// The time as of which lists and services were judged.
-    pub as_of: Timestamp,
-    /// Its lists, the list of lists among them.
-    pub lists: L,
-    /// The SHA-256 of each of its anchors.
-    pub anchors: A,
-}
-
-/// Judges whether a document contradicts itself.
-///
-/// # Errors
-/// The first contradiction.
-pub fn judge_document<'d>(
-    described: DescribedBundle<
-        'd,
-        impl IntoIterator<Item = DescribedList<'d>>,
-        impl IntoIterator<Item = &'d str>,
-    >,
-) -> Result<(), DocumentFault> {
-    let DescribedBundle { made, as_of, .. } = described;
-    if as_of > made {
-        return Err(DocumentFault::AsOfAhead { made, as_of });
-    }
-    if described.list_of_lists != EU {
-        return Err(DocumentFault::NotOfEu(described.list_of_lists.to_owned()));
-    }
-    let mut seen = BTreeSet::new();
-    for list in described.lists {
-        if !seen.insert(list.territory) {
-            return Err(DocumentFault::ListTwice(list.territory.to_owned()));
-        }
-        judge_times(list, made)?;
-    }
-    let mut seen = BTreeSet::new();
-    let mut anchors = described.anchors.into_iter();
-    match anchors.find(|anchor| !seen.insert(anchor.to_ascii_lowercase())) {
-        Some(anchor) => Err(DocumentFault::AnchorTwice(anchor.to_owned())),
-        None => Ok(()),
-    }
-}
-
-fn judge_times(list: DescribedList<'_>, made: Timestamp) -> Result<(), DocumentFault> {
-    let (territory, issued) = (list.territory.to_owned(), list.issued);
-    match list.next_update {
-        _ if issued.unix() > made.unix().saturating_add(MAX_AHEAD) => {
-            Err(DocumentFault::IssuedAhead {
-                territory,
-                issued,
-                made,
-            })
-        }
-        Some(next_update) if next_update < issued => Err(DocumentFault::NextBeforeIssue {
-            territory,
-            issued,
-            next_update,
-        }),
-        _ => Ok(()),
-    }
-}
-
-#[cfg(test)]
-mod contradictions {
-    use super::*;
-
-    //= CRT-8 accepted
-    //= CRT-8 refused
-    #[test]
-    fn what_contradicts_itself() {
-        let at = Timestamp::from_unix;
-        let judge =
-            |made, as_of, lists: &[(&'static str, u64, Option<u64>)], anchors: &[&'static str]| {
-                let lists = lists.iter().map(|(territory, issued, next)| DescribedList {
-                    territory,
-                    issued: at(*issued),
-                    next_update: next.map(at),
-                });
-                judge_document(DescribedBundle {
-                    list_of_lists: EU,
-                    made: at(made),
-                    as_of: at(as_of),
-                    lists,
-                    anchors: anchors.iter().copied(),
-                })
-            };
-        let all = [("EU", 1, Some(9)), ("NO", 1, None), ("SE", 2, Some(2))];
-        assert_eq!(judge(2, 2, &all, &["aa", "ab"]), Ok(()));
-        assert_eq!(judge(2, 1, &[], &[]), Ok(()));
-        assert_eq!(
-            judge(1, 2, &[], &[]),
-            Err(DocumentFault::AsOfAhead {
-                made: at(1),
-                as_of: at(2)
-            })
-        );
-        for territories in [["NO", "SE", "NO"], ["NO", "NO", "SE"]] {
-            let fault = judge(2, 2, &territories.map(|one| (one, 1, None)), &[]);
-            assert_eq!(fault, Err(DocumentFault::ListTwice("NO".to_owned())));
-        }
-        let ahead = |issued| judge(2, 2, &[("NO", issued, None)], &[]);
-        assert_eq!(ahead(2 + MAX_AHEAD), Ok(()));
-        assert!(matches!(
-            ahead(3 + MAX_AHEAD),
-            Err(DocumentFault::IssuedAhead { .. })
-        ));
-        let next = judge(2, 2, &[("NO", 2, Some(1))], &[]);
-        assert!(matches!(next, Err(DocumentFault::NextBeforeIssue { .. })));
-        let twice = judge(2, 2, &[], &["ab", "aa", "AB"]);
-        assert_eq!(twice, Err(DocumentFault::AnchorTwice("AB".to_owned())));
-    }
 }

@@ -4,9 +4,10 @@
 //! Deliberately not here: the way to the bundle (`place`), and what its certificates serve for.
 
 use super::{
-    document::Files,
+    document::Use,
     fault::{DOCUMENT, MAX_ANCHOR_BYTES},
     place::{Owners, judge_mode},
+    reading::ReadDocument,
 };
 use crate::digests::sha256 as digest;
 use openssl::{error::ErrorStack, x509::X509};
@@ -31,13 +32,16 @@ pub(super) struct FoundCertificate {
     pub(super) certificate: X509,
 }
 
-/// The certificates of a folder, each of which must be the one that is listed under its name.
+/// The certificates of a bundle for a use, each of which must be the one that is listed under its name.
 pub(super) fn certificates(
-    folder: &Path,
-    listed: &Files<'_>,
+    bundle: &Path,
+    of: Use,
+    read: &ReadDocument,
     owners: &mut Owners,
     faults: &mut Vec<String>,
 ) -> Vec<FoundCertificate> {
+    let folder = &bundle.join(of.folder());
+    let listed = read.document.files(of);
     let entries = match visible_entries(folder) {
         Ok(entries) => entries,
         Err(error) => {
@@ -66,14 +70,15 @@ pub(super) fn certificates(
                 sha256: sha256.to_owned(),
                 certificate,
             }),
-            Err(fault) => faults.push(fault),
+            Err(fault) => faults.push(read.at_anchor(sha256, &fault)),
         }
     }
     let present: BTreeSet<_> = entries.iter().filter_map(|path| name_of(path)).collect();
-    let missing = listed.keys().filter(|name| !present.contains(**name));
-    faults.extend(missing.map(|name| {
+    let missing = listed.iter().filter(|(name, _)| !present.contains(**name));
+    faults.extend(missing.map(|(name, sha256)| {
         let folder = folder.display();
-        format!("{folder} has no file {name:?}, which {DOCUMENT} lists: import again, or lead the link to an older bundle")
+        let fault = format!("{folder} has no file {name:?}, which {DOCUMENT} lists: import again, or lead the link to an older bundle");
+        read.at_anchor(sha256, &fault)
     }));
     found
 }

@@ -6,15 +6,22 @@
 //! for. Deliberately not here: which anchors a configuration needs.
 
 use super::{
+    beside::damaged_after,
     document::{AnchorEntry, BundleDocument, ServiceEntry, Use},
     fault::{CURRENT, DOCUMENT, MAX_DOCUMENT_BYTES},
     files::{FoundCertificate, certificates, judge_folder, read_file, reason},
     place::{self, Owners},
+    reading::ReadDocument,
 };
 use crate::{ListedAnchors, ListingFault};
 use openssl::x509::X509;
 use portvakt_base::{clock::Timestamp, way::OwnUsers};
-use std::{collections::HashMap, fs, io::ErrorKind, path::Path};
+use std::{
+    collections::HashMap,
+    fs,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 /// The most faults of a bundle that are reported: one that was exchanged for another has one for each file.
@@ -29,6 +36,8 @@ pub struct LoadedBundle {
     pub listed: ListedAnchors,
     /// How many certificates of each folder are no CA's, and so no anchors, of how many; only where there are some.
     pub leaves: Vec<(Use, usize, usize)>,
+    /// Why newer bundles beside it, by their names, cannot be read: the next import is refused for them.
+    pub damaged: Vec<String>,
 }
 
 /// Loads the bundle to which a path leads. `own` are the users who decide anyway what the gateway reads.
@@ -36,12 +45,16 @@ pub struct LoadedBundle {
 /// # Errors
 /// The first faults, each with its file and what to do.
 pub fn load(path: &Path, own: OwnUsers) -> Result<LoadedBundle, Vec<String>> {
-    let (found, document) = read(path, own)?;
-    let entries = document.anchors.iter();
+    let Found {
+        folder,
+        certificates,
+        document: read,
+    } = find(path, own)?;
+    let entries = read.document.anchors.iter();
     let entries: HashMap<_, _> = entries.map(|entry| (&entry.sha256, entry)).collect();
     let mut listed = ListedAnchors::default();
     let (mut faults, mut leaves) = (Vec::new(), Vec::new());
-    for (of, found) in Use::ALL.into_iter().zip(found) {
+    for (of, found) in Use::ALL.into_iter().zip(certificates) {
         let all = found.len();
         let mut count = 0_usize;
         for FoundCertificate {
@@ -54,7 +67,8 @@ pub fn load(path: &Path, own: OwnUsers) -> Result<LoadedBundle, Vec<String>> {
             let other = entry.and_then(|entry| other_than_described(&certificate, entry));
             faults.extend(other.map(|what| {
                 let path = path.display();
-                format!("{path}: {DOCUMENT} says another {what} of it than the certificate has: import again, or lead the link to an older bundle")
+                let fault = format!("{path}: {DOCUMENT} says another {what} of it than the certificate has: import again, or lead the link to an older bundle");
+                read.at_anchor(&sha256, &fault)
             }));
             let services = entry.into_iter().flat_map(|entry| &entry.services);
             let services = services.map(ServiceEntry::listed);
@@ -62,7 +76,7 @@ pub fn load(path: &Path, own: OwnUsers) -> Result<LoadedBundle, Vec<String>> {
             match listed.add(certificate, of.granted(), services) {
                 Ok(true) => {}
                 Ok(false) => count = count.saturating_add(1),
-                Err(fault) => faults.push(describe(&path, &fault)),
+                Err(fault) => faults.push(read.at_anchor(&sha256, &describe(&path, &fault))),
             }
         }
         if count > 0 {
@@ -72,6 +86,7 @@ pub fn load(path: &Path, own: OwnUsers) -> Result<LoadedBundle, Vec<String>> {
     if !faults.is_empty() {
         return Err(first_of(faults, path));
     }
+    let document = read.document;
     document
         .named
         .iter()
@@ -80,6 +95,7 @@ pub fn load(path: &Path, own: OwnUsers) -> Result<LoadedBundle, Vec<String>> {
         document,
         listed,
         leaves,
+        damaged: damaged_after(&folder),
     })
 }
 
@@ -119,11 +135,17 @@ fn first_of(mut faults: Vec<String>, folder: &Path) -> Vec<String> {
     faults
 }
 
+/// What is found in a bundle's folder.
+struct Found {
+    /// The folder, with links followed.
+    folder: PathBuf,
+    /// The certificates of each use.
+    certificates: [Vec<FoundCertificate>; 2],
+    document: ReadDocument,
+}
+
 /// The anchors of both folders, and what `bundle.yaml` says beside them.
-fn read(
-    path: &Path,
-    own: OwnUsers,
-) -> Result<([Vec<FoundCertificate>; 2], BundleDocument), Vec<String>> {
+fn find(path: &Path, own: OwnUsers) -> Result<Found, Vec<String>> {
     // Followed once: a link that leads elsewhere meanwhile must not mix two bundles.
     let mut owners = Owners::new(own);
     let folder = place::follow(path, &mut owners).map_err(|fault| vec![fault])?;
@@ -137,13 +159,15 @@ fn read(
     }
     let document =
         read_document(&folder.join(DOCUMENT), &mut owners).map_err(|fault| vec![fault])?;
-    let [seals, websites] = Use::ALL.map(|of| folder.join(of.folder()));
-    let files = |of| document.files(of).map_err(|fault| vec![fault.to_string()]);
-    let seals = certificates(&seals, &files(Use::Seals)?, &mut owners, &mut faults);
-    let websites = certificates(&websites, &files(Use::Websites)?, &mut owners, &mut faults);
+    let certificates =
+        Use::ALL.map(|of| certificates(&folder, of, &document, &mut owners, &mut faults));
     faults.extend(owners.judge(&folder).err());
     match faults.is_empty() {
-        true => Ok(([seals, websites], document)),
+        true => Ok(Found {
+            folder,
+            certificates,
+            document,
+        }),
         false => Err(first_of(faults, &folder)),
     }
 }
@@ -168,12 +192,10 @@ fn has_document(path: &Path, folder: &Path) -> Result<(), String> {
     }
 }
 
-fn read_document(path: &Path, owners: &mut Owners) -> Result<BundleDocument, String> {
+fn read_document(path: &Path, owners: &mut Owners) -> Result<ReadDocument, String> {
     let shown = path.display();
     let bytes = read_file(path, MAX_DOCUMENT_BYTES, owners)?;
-    let text = str::from_utf8(&bytes).map_err(|_| format!("{shown} is not UTF-8"))?;
-    let document = BundleDocument::read(text);
-    document.map_err(|fault| {
+    ReadDocument::from_bytes(bytes).map_err(|fault| {
         format!("{shown}: {fault}; only portvakt-lists import writes it: import again, or lead the link to an older bundle")
     })
 }

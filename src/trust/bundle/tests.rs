@@ -6,6 +6,9 @@
     reason = "a test fails by panicking"
 )]
 
+// What contradicts itself.
+mod contradictions;
+
 use super::*;
 use crate::qualification::{Assert, Criteria, Qualification};
 use portvakt_base::clock::Timestamp;
@@ -122,15 +125,12 @@ fn a_whole_document() {
     assert_eq!(read.made.to_string(), "2026-07-16T08:00:00Z");
     assert_eq!(read.as_of, read.made);
     let names = |of| {
-        let files = read.files(of).unwrap();
+        let files = read.files(of);
         files.into_keys().map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(names(Use::Seals), ["NO-aa.pem", "NO-bb.pem"]);
     assert_eq!(names(Use::Websites), ["NO-aa.pem"]);
-    assert_eq!(
-        read.files(Use::Seals).unwrap()["NO-bb.pem"],
-        "bb".repeat(32)
-    );
+    assert_eq!(read.files(Use::Seals)["NO-bb.pem"], "bb".repeat(32));
     let granted = ServiceEntry {
         territory: "NO".to_owned(),
         provider: "a provider".to_owned(),
@@ -228,8 +228,8 @@ fn what_no_document_says() {
         ),
     ] {
         assert!(WHOLE.contains(from), "{from}");
-        let fault = BundleDocument::read(&WHOLE.replacen(from, to, 1)).unwrap_err();
-        let fault = fault.to_string();
+        let fault = BundleDocument::read(&WHOLE.replacen(from, to, 1));
+        let fault = fault.unwrap_err().to_string();
         assert!(fault.contains(expected), "{from}: {fault}");
     }
 }
@@ -243,7 +243,7 @@ fn a_value_of_another_form_has_its_line() {
     let sha256 = "expected a SHA-256 of 64 hexadecimal digits";
     let other = WHOLE.replacen("territory: EU", "territory: DE", 1);
     let fault = BundleDocument::read(&other).unwrap_err().to_string();
-    let expected = "its list of lists is that of DE; expected that of EU";
+    let expected = "line 6: its list of lists is that of DE; expected that of EU";
     assert_eq!(fault, expected);
     for (from, to, line, expected) in [
         ("sequence: 388", "sequence: 0", 9, least),
@@ -292,8 +292,12 @@ fn what_is_no_document() {
         "format: 2\n---\nformat: 2\n",
         "&a [*a, *a]",
     ] {
-        assert!(BundleDocument::read(text).is_err(), "{text:?}");
+        let fault = BundleDocument::read(text).unwrap_err().to_string();
+        assert!(fault.contains("line "), "{text:?}: {fault}");
     }
+    let fault = BundleDocument::from_bytes(b"format: 2\n# \xff\n").unwrap_err();
+    assert_eq!(fault.to_string(), "line 2: it is not UTF-8");
+    assert!(BundleDocument::from_bytes(WHOLE.as_bytes()).is_ok());
 }
 
 //= CRT-8 refused
@@ -310,7 +314,7 @@ fn more_anchors_than_are_read() {
     let fault = BundleDocument::read(&many).unwrap_err();
     assert_eq!(
         fault.to_string(),
-        "it lists 10001 anchors; at most 10000 are read"
+        "line 10045: it lists 10001 anchors; at most 10000 are read"
     );
 }
 

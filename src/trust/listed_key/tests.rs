@@ -118,7 +118,7 @@ fn what_has_no_numbers_has_no_hash() {
     assert_eq!(KeyHash::of_rsa_numbers(&[], &[3]), None);
     assert_eq!(KeyHash::of_rsa_numbers(&[5], &[0]), None);
     assert_eq!(KeyHash::of_rsa_numbers(&[1; MAX_RSA_BYTES + 1], &[3]), None);
-    for curve in ["", "1.2.840.10045.3.1.7.9", "P-256", "2.5.4.3"] {
-        assert_eq!(KeyHash::of_point(curve, &[4]), None, "{curve}");
+    for curve in ["", "1.2.840.10045.3.1.7.9", "P-256", "2.5.4.3", "1.2\0"] {
+        assert_eq!(KeyHash::of_point(curve, &[4]), None, "{curve:?}");
     }
 }

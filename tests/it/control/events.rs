@@ -6,7 +6,7 @@ use crate::{
     harness::{Answer, Wire, connect_plainly, eventually, missing},
 };
 use serde_json::{Value, json};
-use std::{fs, io::Write, net::TcpStream, path::Path, process::Command, thread};
+use std::{fs, io::Write, net::TcpStream, path::Path, process::Command, thread, time::Duration};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 const EVENTS: &str = "fedcba9876543210fedcba9876543210";
@@ -120,6 +120,24 @@ fn a_consent_is_that_of_the_identity_that_the_tpp_has_now() {
             assert_eq!(event["corporate"], false, "{event}");
         }
     }
+}
+
+//= CTL-3 accepted
+#[test]
+fn a_consent_that_expires_while_only_consumers_call() {
+    let (_site, bank) = bank();
+    bind(&bank, Some(&["a-1", "a-2"]));
+    let given = taken(&poll(&bank, "")).1;
+    bank.after(Duration::from_secs(181 * 86_400));
+    let (events, expired) = taken(&poll(&bank, &format!("?after={given}&wait=60")));
+    assert_eq!(kinds(&events), ["consent-expired"]);
+    // The bank takes back what has expired.
+    let left = json!({ "customer": CUSTOMER, "accounts_left": ["a-1"] });
+    assert_eq!(bank.post("/psu/withdraw", &left).status, 200);
+    let all = json!({ "customer": CUSTOMER });
+    assert_eq!(bank.post("/psu/withdraw", &all).status, 200);
+    let (events, _) = taken(&poll(&bank, &format!("?after={expired}")));
+    assert_eq!(kinds(&events), ["consent-narrowed", "consent-withdrawn"]);
 }
 
 //= CTL-3 accepted

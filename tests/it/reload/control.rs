@@ -2,7 +2,7 @@
 
 use super::{End, configure};
 use crate::harness::{Answer, Connection, Gate, Tls, Wire, eventually, world, write_private};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::{
     fs,
     io::Write,
@@ -66,6 +66,34 @@ fn no_call_is_answered_by_a_mixture() {
     });
     let seen = seen.map(|count| count.load(Ordering::Relaxed));
     println!("{count} reloads, refused and answered by side: {seen:?}");
+}
+
+/// A call that waits for events ends with the configuration that permitted it.
+//= CTL-3 refused
+#[test]
+fn a_token_that_was_changed_gets_no_event() {
+    let gate = Gate::builder().with_a_file().start();
+    let token = "0".repeat(32);
+    let [old, new] = ["1", "2"].map(|digit| digit.repeat(32));
+    write_private(&gate.folder().join("calls.token"), &token);
+    write_private(&gate.folder().join("events.token"), &old);
+    let control = "control:\n  token_file: calls.token\n  events_token_file: events.token\n";
+    configure(&gate, &gate.yaml().replace("control:\n", control));
+    assert_eq!(call(&gate, "POST /reload", "").status, 200);
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| call(&gate, "GET /events?wait=60", &old));
+        eventually("the call waits", || {
+            let metrics = call(&gate, "GET /metrics", &token).body;
+            String::from_utf8(metrics)
+                .unwrap()
+                .contains("consumer=\"token\"")
+        });
+        write_private(&gate.folder().join("events.token"), &new);
+        assert_eq!(call(&gate, "POST /reload", &token).status, 200);
+        assert_eq!(waiting.join().unwrap().json()["events"], json!([]));
+    });
+    assert_eq!(call(&gate, "GET /events", &old).status, 401);
+    assert_eq!(call(&gate, "GET /events", &new).status, 200);
 }
 
 /// A call with a bearer token.

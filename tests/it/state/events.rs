@@ -10,7 +10,7 @@ use portvakt::{
     interface::ForbiddenTpp,
     state::{
         AccessesOf, Block, BlockScope, ConsentAccounts, Cursor, EngineSettings, Event, EventKind,
-        EventsAnswer, Learned, LearnedContext, NewEvent, PostgresSettings, StateSettings,
+        EventsAnswer, Finish, Learned, LearnedContext, NewEvent, PostgresSettings, StateSettings,
         StateStore, Withdraw, postgres::maintain::Maintenance, sqlite::file,
     },
 };
@@ -494,8 +494,13 @@ async fn a_key_that_is_missing_is_refused() {
     assert!(!settings.file.exists());
 }
 
-/// The most SCAs that the second process completes.
+/// The most SCAs that the second process completes before it is killed.
 const WRITTEN: u64 = 500;
+
+/// An SCA of another PSU each time, a second after the last.
+fn nth(number: u64) -> Finish<'static> {
+    finish(number, u128::from(number), "s", BEGIN + number)
+}
 
 /// The second process of the tests below: this test binary, running only this test. It completes SCAs until it is killed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -503,6 +508,7 @@ async fn writing_process() {
     let Ok(folder) = std::env::var("STATE_EVENTS_PROCESS") else {
         return;
     };
+    let from = std::env::var("STATE_EVENTS_FROM").unwrap().parse().unwrap();
     let path = Path::new(&folder);
     let mut settings =
         StateSettings::new(path.join("state/portvakt.db"), path.join("state/hash.key"));
@@ -510,43 +516,54 @@ async fn writing_process() {
         settings.engine = PostgresSettings::new(database.parse().unwrap()).into();
     }
     let store = StateStore::open(&settings).unwrap();
-    for number in 1..=WRITTEN {
-        let finish = finish(number, u128::from(number), "s", BEGIN);
-        store.finish(finish).await.unwrap();
+    for number in from..from + WRITTEN {
+        store.finish(nth(number)).await.unwrap();
         println!("\ndone {number}");
     }
     std::future::pending::<()>().await;
 }
 
-/// Kills the process between its changes and a reading: each consent in the state has its event, and each event its consent.
-async fn nothing_is_lost(store: StateStore, folder: &Path, database: Option<&str>) {
+/// Completes SCAs from this number on in a process that is killed. Returns the first that the state does not have.
+async fn killed(store: &StateStore, from: u64, folder: &Path, database: Option<&str>) -> u64 {
     let mut other = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "state::events::writing_process", "--nocapture"])
         .env("STATE_EVENTS_PROCESS", folder)
+        .env("STATE_EVENTS_FROM", from.to_string())
         .envs(database.map(|database| ("STATE_EVENTS_DATABASE", database)))
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     let said = Lines::of(other.stdout.take().unwrap());
-    let done = said.find("a change", |line| line == "done 20");
+    let last = format!("done {}", from + 20);
+    let done = said.find("a change", |line| line == last);
     other.kill().unwrap();
     other.wait().unwrap();
     done.unwrap();
-    // A commit that was under way has ended when the next one of the same row has.
-    let mut bound = 0;
-    for number in 1..=WRITTEN + 1 {
-        bound += 1;
-        let psu = u128::from(number);
-        if store.psu_now(who(psu)).await.unwrap().is_none() {
-            let finish = finish(number, psu, "s", BEGIN);
-            store.finish(finish).await.unwrap();
-            break;
-        }
+    let mut number = from;
+    while store.psu_now(who(number.into())).await.unwrap().is_some() {
+        number += 1;
     }
-    let (events, _) = after(&store, None).await;
-    assert!(bound > 20, "{bound}");
-    assert_eq!(events.len(), bound);
-    assert!(events.iter().all(|it| it.kind == EventKind::ConsentGiven));
+    number
+}
+
+/// Kills a process between its changes, again and again, and reads on from the last cursor each time: each consent in the state has its
+/// event, each event its consent, and they stand in the order of the changes. `PORTVAKT_SOAK` is the number of kills.
+async fn nothing_is_lost(store: StateStore, folder: &Path, database: Option<&str>) {
+    let kills = std::env::var("PORTVAKT_SOAK").map_or(1, |count| count.parse().unwrap());
+    let (mut from, mut cursor) = (1, None);
+    for _ in 0..kills {
+        let unsure = killed(&store, from, folder, database).await;
+        assert!(unsure > from + 20, "{unsure}");
+        // A commit that was under way has ended when the next one of the same row has.
+        store.finish(nth(unsure)).await.unwrap();
+        let (events, next) = after(&store, cursor).await;
+        let seen: Vec<u64> = events.iter().map(|event| event.at.unix()).collect();
+        let changed: Vec<u64> = (from..=unsure).map(|number| BEGIN + number).collect();
+        assert_eq!(seen, changed);
+        assert!(events.iter().all(|it| it.kind == EventKind::ConsentGiven));
+        (from, cursor) = (unsure + 1, Some(next));
+    }
+    println!("{kills} kills, {} events", from - 1);
 }
 
 //= CTL-3 accepted

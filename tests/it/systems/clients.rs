@@ -351,12 +351,19 @@ fn the_questions_name_reasons() {
                 .bytes()
                 .all(|byte| byte.is_ascii_lowercase() || byte == b'-')
     };
-    let words = questions.split('`').skip(1).step_by(2).filter(is_slug);
+    let words: Vec<_> = questions
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .filter(is_slug)
+        .collect();
     let unknown: Vec<_> = words
+        .iter()
+        .copied()
         .filter(|word| !slugs.contains(word) && *word != "tpp-session-id")
         .collect();
     assert_eq!(unknown, [""; 0]);
-    assert_eq!(questions.matches("\n**").count(), 16);
+    assert!(!words.is_empty(), "no question names a reason");
 }
 
 #[test]

@@ -348,6 +348,46 @@ fn the_hsm_is_lost_under_load() {
     println!("{answered} answers, each with its signature; {failed} handshakes without one");
 }
 
+/// The listener's key is a file, so that only answers need the HSM: over both protocols one that cannot be signed is 503, and never unsigned.
+//= SIG-12 accepted
+//= SIG-12 refused
+#[test]
+#[ignore = "make test-systems"]
+fn an_answer_that_cannot_be_signed_is_a_503() {
+    let mut hsm = Hsm::start();
+    let bank = &world().both.issued;
+    hsm.import("seal", &bank.key_pem, 1);
+    let gate = Gate::builder()
+        .line(&format!(
+            "response_signing: {{certificate: bank.pem, key: {}}}",
+            key("seal", ", timeout: 1s")
+        ))
+        .file("bank.pem", bank.pem.clone())
+        .for_program();
+    let _program = hsm.run(&gate);
+    let protocols = [Protocol::Http1, Protocol::Http2];
+    let all_signed = || {
+        protocols.iter().all(|protocol| {
+            let answer = gate.send_sealed(&gate.seal(&Call::plain()), *protocol);
+            answer.is_ok_and(|answer| answer.status == 200 && is_signed(&answer, &public(bank)))
+        })
+    };
+    eventually("signed answers", all_signed);
+    hsm.kill();
+    eventually("the HSM is away", || {
+        gate.control("/readyz?local=1").status == 503
+    });
+    for protocol in protocols {
+        for call in [Call::plain(), Call::payment().json("{")] {
+            let answer = gate.send(&call, protocol);
+            assert_eq!(answer.status, 503, "{protocol:?}");
+            assert_eq!(answer.header("signature"), None, "{protocol:?}");
+        }
+    }
+    hsm.serve();
+    eventually("signed answers again", all_signed);
+}
+
 /// A new key and its certificate take effect by a reload; one that the token lacks is refused, and the keys in use stay.
 //= CRT-8 accepted
 //= CRT-8 refused

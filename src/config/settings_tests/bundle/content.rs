@@ -26,7 +26,7 @@ fn only_what_was_imported_is_loaded() {
     assert_eq!(
         site.faults(),
         [format!(
-            "lists/one/seals/b.pem is not the certificate that bundle.yaml lists by its SHA-256: {again}"
+            "lists/one/seals/b.pem is not the certificate that bundle.yaml lists by its SHA-256: {again} (line 10 of bundle.yaml)"
         )]
     );
     let own = std::fs::read(site.path().join("lists/one/seals/a.pem")).unwrap();
@@ -34,7 +34,9 @@ fn only_what_was_imported_is_loaded() {
         site.write("lists/one/seals/b.pem", content);
         assert_eq!(
             site.faults(),
-            ["lists/one/seals/b.pem is not one certificate in PEM; import again"]
+            [
+                "lists/one/seals/b.pem is not one certificate in PEM; import again (line 10 of bundle.yaml)"
+            ]
         );
     }
     let site = Site::with_bundle();
@@ -42,7 +44,7 @@ fn only_what_was_imported_is_loaded() {
     assert_eq!(
         site.faults(),
         [format!(
-            "lists/one/websites has no file \"c.pem\", which bundle.yaml lists: {again}"
+            "lists/one/websites has no file \"c.pem\", which bundle.yaml lists: {again} (line 11 of bundle.yaml)"
         )]
     );
     // A link's target may be anybody's.
@@ -81,13 +83,13 @@ fn an_anchor_has_a_service_of_its_type() {
     let path = site.path().join("lists/one/bundle.yaml");
     let text = std::fs::read_to_string(path).unwrap();
     assert!(site.read(&only()).is_ok());
-    let fault = |folder: &str, name: &str| {
+    let fault = |folder: &str, name: &str, line: u8| {
         format!(
-            "lists/one/{folder}/{name}.pem: it is listed for {folder}, and none of its services is for {folder}, so that no list says what it vouches for: import again; in a bundle of your own, write its service for {folder} into bundle.yaml, or name the anchor by trust.anchors instead"
+            "lists/one/{folder}/{name}.pem: it is listed for {folder}, and none of its services is for {folder}, so that no list says what it vouches for: import again; in a bundle of your own, write its service for {folder} into bundle.yaml, or name the anchor by trust.anchors instead (line {line} of bundle.yaml)"
         )
     };
-    let seals = vec![fault("seals", "a"), fault("seals", "b")];
-    let websites = vec![fault("websites", "c")];
+    let seals = vec![fault("seals", "a", 9), fault("seals", "b", 10)];
+    let websites = vec![fault("websites", "c", 11)];
     for (from, to, expected) in [
         // A service of the other type, and of none.
         ("for: [seals]}]", "for: [websites]}]", &seals),
@@ -149,7 +151,7 @@ fn a_file_of_a_bundle_holds_one_certificate() {
     ] {
         site.write(file, content);
         let faults = site.faults();
-        assert_eq!(faults, [format!("{file} {expected}")]);
+        assert_eq!(faults, [format!("{file} {expected} (line 10 of bundle.yaml)")]);
         assert!(!faults.concat().contains(&secret));
     }
     site.write(file, good);
@@ -164,7 +166,7 @@ fn what_is_no_bundle() {
     assert_eq!(
         site.faults(),
         [
-            "lists/one/bundle.yaml: it has the format 7, and this version reads 2; import anew with the portvakt-lists of this version; only portvakt-lists import writes it: import again, or lead the link to an older bundle"
+            "lists/one/bundle.yaml: line 1: it has the format 7, and this version reads 2; import anew with the portvakt-lists of this version; only portvakt-lists import writes it: import again, or lead the link to an older bundle"
         ]
     );
     let document = site.path().join("lists/one/bundle.yaml");

@@ -116,7 +116,9 @@ fn a_bundle_as_of_another_time() {
     let site = Site::with_bundle();
     let path = site.path().join("lists/one/bundle.yaml");
     let text = std::fs::read_to_string(path).unwrap();
-    let then = text.replace(&format!("as_of: '{MADE}'"), "as_of: '2025-01-31T00:00:00Z'");
+    let then = text
+        .replace(&format!("as_of: '{MADE}'"), "as_of: '2025-01-31T00:00:00Z'")
+        .replace(&format!("since: '{MADE}'"), "since: '2024-01-31T00:00:00Z'");
     site.write("lists/one/bundle.yaml", then);
     site.write("config/tpps.yaml", "allow: []\n");
     let production = only().replace("sandbox", "production")

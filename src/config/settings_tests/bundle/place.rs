@@ -8,21 +8,25 @@ use std::os::unix::fs::symlink;
 //= CRT-8 refused
 #[test]
 fn only_its_owner_writes_a_bundle() {
-    for (path, good) in [
-        ("lists", 0o755),
-        ("lists/one", 0o755),
-        ("lists/one/seals", 0o700),
-        ("lists/one/websites", 0o755),
-        ("lists/one/bundle.yaml", 0o644),
-        ("lists/one/seals/a.pem", 0o644),
-        ("lists/one/websites/c.pem", 0o600),
+    for (path, good, listed) in [
+        ("lists", 0o755, ""),
+        ("lists/one", 0o755, ""),
+        ("lists/one/seals", 0o700, ""),
+        ("lists/one/websites", 0o755, ""),
+        ("lists/one/bundle.yaml", 0o644, ""),
+        ("lists/one/seals/a.pem", 0o644, " (line 9 of bundle.yaml)"),
+        (
+            "lists/one/websites/c.pem",
+            0o600,
+            " (line 11 of bundle.yaml)",
+        ),
     ] {
         let site = Site::with_bundle();
         for more in [0o020, 0o002, 0o022] {
             let mode = good | more;
             site.set_mode(path, mode);
             let expected = format!(
-                "{path}: its mode {mode:04o} lets others than its owner change whom the gateway trusts; chmod go-w {path}"
+                "{path}: its mode {mode:04o} lets others than its owner change whom the gateway trusts; chmod go-w {path}{listed}"
             );
             assert_eq!(site.faults(), [expected]);
         }

@@ -1,8 +1,11 @@
 //! Lists that come back older, in several steps, or under a number that was used (CRT-13).
 
 use super::{Lists, NOW, later};
-use crate::bundle::{
-    BundleDocument, BundleFolder, CURRENT, Regression, check, describe_import, diff, known,
+use crate::{
+    bundle::{
+        BundleDocument, BundleFolder, CURRENT, Regression, check, describe_import, diff, known,
+    },
+    show::Shown,
 };
 use std::{fs, os::unix::fs::symlink, path::Path};
 
@@ -90,7 +93,8 @@ fn a_list_that_was_left_out_does_not_come_back_older() {
     // Carried on from bundle to bundle.
     let mut imported = lists.import(1, 8);
     imported.lists.clear();
-    let again = describe_import(&imported, &known([&without]), later(2));
+    let mut again = describe_import(&imported, &known([&without]), later(2));
+    again.anchors.clear();
     assert_eq!(again.earlier, without.earlier);
     let text = serde_yaml::to_string(&again).unwrap();
     assert_eq!(BundleDocument::read(&text).unwrap(), again);
@@ -124,6 +128,83 @@ fn a_bundle_that_was_taken_back_is_remembered() {
     symlink("2026-07-01T000000Z", &current).unwrap();
     assert!(is_older(&import(out.path(), &lists, 7, 2).unwrap_err()));
     import(out.path(), &lists, 9, 2).unwrap();
+}
+
+/// The newest bundle was taken back, and then its document was damaged or removed, or its folder was exchanged for a link: what it knew must not be
+/// forgotten without a word.
+//= CRT-13 accepted
+//= CRT-13 refused
+#[test]
+fn a_newest_bundle_that_is_damaged_is_not_passed_over() {
+    let lists = Lists::new(1);
+    let out = tempfile::tempdir().unwrap();
+    let current = out.path().join(CURRENT);
+    import(out.path(), &lists, 7, 0).unwrap();
+    import(out.path(), &lists, 8, 1).unwrap();
+    fs::remove_file(&current).unwrap();
+    symlink("2026-07-01T000000Z", &current).unwrap();
+    let newest = out.path().join("2026-07-01T000001Z");
+    let document = newest.join("bundle.yaml");
+    let good = fs::read(&document).unwrap();
+    let [aside, elsewhere] =
+        ["aside", "elsewhere"].map(|name| out.path().join(".hidden").join(name));
+    fs::create_dir(out.path().join(".hidden")).unwrap();
+    let faults = |path: &Path| Shown::open(path, later(2)).unwrap().damaged;
+    assert_eq!(faults(&current), [""; 0]);
+    type Step<'a> = &'a dyn Fn();
+    let cases: [(Step<'_>, Step<'_>, &str); 4] = [
+        (
+            &|| fs::write(&document, &good[..good.len() - 10]).unwrap(),
+            &|| fs::write(&document, &good).unwrap(),
+            "missing field `end`",
+        ),
+        (
+            &|| fs::write(&document, "format: 1\n").unwrap(),
+            &|| fs::write(&document, &good).unwrap(),
+            "line 1: it has the format 1",
+        ),
+        (
+            &|| fs::rename(&document, &aside).unwrap(),
+            &|| fs::rename(&aside, &document).unwrap(),
+            "bundle.yaml: No such file",
+        ),
+        (
+            &|| {
+                fs::rename(&newest, &elsewhere).unwrap();
+                symlink(&elsewhere, &newest).unwrap();
+            },
+            &|| {
+                fs::remove_file(&newest).unwrap();
+                fs::rename(&elsewhere, &newest).unwrap();
+            },
+            "it is a link",
+        ),
+    ];
+    for (spoil, mend, expected) in cases {
+        spoil();
+        let folder = BundleFolder::open(out.path()).unwrap();
+        let refusals = folder.newest(later(2)).unwrap_err();
+        let [refusal] = refusals.as_slice() else {
+            panic!("{refusals:?}");
+        };
+        let text = refusal.to_string();
+        assert!(text.contains(expected), "{text}");
+        let what = "put 2026-07-01T000001Z back from a copy, or, without one, move it out of ";
+        assert!(text.contains(what), "{text}");
+        // The bundle in use is good, and the page says what is refused.
+        assert_eq!(
+            faults(&current),
+            [format!("the next import is refused: {text}")]
+        );
+        let opened = Shown::open(out.path(), later(2));
+        assert!(opened.is_err(), "the newest is shown, and no other");
+        mend();
+        drop(folder);
+        assert!(is_older(&import(out.path(), &lists, 7, 2).unwrap_err()));
+    }
+    // As it says, without a copy.
+    fs::rename(&newest, &elsewhere).unwrap();
+    import(out.path(), &lists, 8, 2).unwrap();
 }
 
 /// A new issue has a new number (TS 119 612, clause 5.3.2).

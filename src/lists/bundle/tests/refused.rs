@@ -1,9 +1,9 @@
 //! Bundles that no import writes: refused as the gateway refuses them, in the same words (CRT-8, CRT-13).
 
-use super::{Lists, NOW, later, write};
+use super::{Lists, NOW, later, page, write};
 use crate::{
+    Refusal,
     bundle::{BundleFolder, BundleTrust, CURRENT, GatewayConfig, read},
-    show::Shown,
 };
 use portvakt_base::way::OwnUsers;
 use portvakt_trust::bundle::MAX_DOCUMENT_BYTES;
@@ -11,7 +11,36 @@ use portvakt_trust::bundle::load;
 use std::{
     fs,
     os::unix::fs::{PermissionsExt as _, lchown, symlink},
+    path::PathBuf,
 };
+use tempfile::TempDir;
+
+/// A bundle in use whose document is altered.
+struct Written {
+    _out: TempDir,
+    current: PathBuf,
+}
+
+impl Written {
+    fn new() -> Self {
+        let out = tempfile::tempdir().unwrap();
+        write(out.path(), &Lists::new(1).import(1, 7), NOW);
+        let current = out.path().join(CURRENT);
+        Self { _out: out, current }
+    }
+
+    fn text(&self) -> String {
+        fs::read_to_string(self.current.join("bundle.yaml")).unwrap()
+    }
+
+    fn put(&self, text: &str) {
+        fs::write(self.current.join("bundle.yaml"), text).unwrap();
+    }
+
+    fn trust(&self) -> Result<(), Refusal> {
+        BundleTrust::read(&self.current, GatewayConfig::default()).map(drop)
+    }
+}
 
 //= CRT-13 accepted
 //= CRT-13 refused
@@ -90,7 +119,7 @@ fn a_link_of_another_user_is_judged_as_the_gateway_judges_it() {
     ] {
         for (owner, is_other) in [(4711, true), (0, false)] {
             lchown(owned, Some(owner), None).unwrap();
-            let lines = Shown::open(&named).unwrap().lines(NOW).join("\n");
+            let lines = page(&named);
             let gateway = load(&named, OwnUsers::default());
             let is_refused = is_other && !expected.is_empty();
             assert_eq!(lines.contains(refused), is_refused, "{named:?}: {lines}");
@@ -108,10 +137,10 @@ fn a_link_of_another_user_is_judged_as_the_gateway_judges_it() {
         bundles.join("2026-07-01T000000Z"),
         current.clone(),
     ] {
-        let lines = Shown::open(&named).unwrap().lines(NOW).join("\n");
+        let lines = page(&named);
         assert!(lines.contains(refused), "{named:?}: {lines}");
         lchown(&current, Some(0), None).unwrap();
-        let lines = Shown::open(&named).unwrap().lines(NOW).join("\n");
+        let lines = page(&named);
         assert!(!lines.contains(refused), "{named:?}: {lines}");
         lchown(&current, Some(4711), None).unwrap();
     }
@@ -122,14 +151,9 @@ fn a_link_of_another_user_is_judged_as_the_gateway_judges_it() {
 //= CRT-8 refused
 #[test]
 fn an_anchor_that_is_described_otherwise() {
-    let lists = Lists::new(1);
-    let out = tempfile::tempdir().unwrap();
-    write(out.path(), &lists.import(1, 7), NOW);
-    let current = out.path().join(CURRENT);
-    let trust = || BundleTrust::read(&current, GatewayConfig::default()).map(drop);
-    assert_eq!(trust(), Ok(()));
-    let path = current.join("bundle.yaml");
-    let text = fs::read_to_string(&path).unwrap();
+    let bundle = Written::new();
+    assert_eq!(bundle.trust(), Ok(()));
+    let text = bundle.text();
     for (from, to, expected) in [
         (
             "subject: 'CN=Seals: \"A\"'",
@@ -143,9 +167,13 @@ fn an_anchor_that_is_described_otherwise() {
         ),
     ] {
         assert!(text.contains(from), "{text}");
-        fs::write(&path, text.replacen(from, to, 1)).unwrap();
-        let fault = trust().unwrap_err().to_string();
+        bundle.put(&text.replacen(from, to, 1));
+        let fault = bundle.trust().unwrap_err().to_string();
         assert!(fault.contains(expected), "{fault}");
+        assert!(
+            fault.contains(" (line ") && fault.ends_with(" of bundle.yaml)"),
+            "{fault}"
+        );
         assert!(!fault.contains("Other"), "{fault}");
     }
 }
@@ -154,17 +182,12 @@ fn an_anchor_that_is_described_otherwise() {
 //= CRT-13 refused
 #[test]
 fn an_anchor_without_a_service_of_its_type() {
-    let lists = Lists::new(1);
-    let out = tempfile::tempdir().unwrap();
-    write(out.path(), &lists.import(1, 7), NOW);
-    let current = out.path().join(CURRENT);
-    let trust = || BundleTrust::read(&current, GatewayConfig::default()).map(drop);
-    assert_eq!(trust(), Ok(()));
-    let path = current.join("bundle.yaml");
-    let text = fs::read_to_string(&path).unwrap();
+    let bundle = Written::new();
+    assert_eq!(bundle.trust(), Ok(()));
+    let text = bundle.text();
     let (before, after) = text.rsplit_once("- seals").unwrap();
-    fs::write(&path, format!("{before}- websites{after}")).unwrap();
-    let fault = trust().unwrap_err().to_string();
+    bundle.put(&format!("{before}- websites{after}"));
+    let fault = bundle.trust().unwrap_err().to_string();
     let expected = "it is listed for seals, and none of its services is for seals, so that";
     assert!(fault.contains(expected), "{fault}");
 }

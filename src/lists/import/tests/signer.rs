@@ -155,3 +155,34 @@ fn a_signer_that_has_ended_is_told() {
         );
     }
 }
+
+/// A signer's certificate may have the identity number of a person: none of it is kept.
+//= CRT-13 accepted
+#[test]
+fn a_signer_is_named_without_what_is_personal() {
+    let profile = Profile {
+        subject: &[
+            ("C", "ES"),
+            ("O", "Operator of ES"),
+            ("serialNumber", "PNOES-12345678Z"),
+            ("SN", "Surname"),
+            ("GN", "Given"),
+            ("emailAddress", "signer@example.org"),
+            ("CN", "List signer"),
+        ],
+        usage: USAGE,
+        ..Profile::default()
+    };
+    let (imported, _) = told("ES", &profile, NOW);
+    let bundle = crate::bundle::describe_import(&imported, &[], at(NOW));
+    let list = &bundle.lists[0];
+    assert_eq!(list.signer, "C=ES, O=Operator of ES, CN=List signer");
+    let signer = &imported.lists["ES"].source.signer;
+    assert!(signer.subject().contains("12345678Z"));
+    assert_eq!(
+        list.signer_sha256,
+        portvakt_base::hex::encode(&signer.sha256())
+    );
+    let debug = format!("{signer:?}");
+    assert!(!debug.contains("12345678Z"), "{debug}");
+}

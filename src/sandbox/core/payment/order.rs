@@ -25,6 +25,9 @@ use uuid::Uuid;
 /// The most parts of a bulk.
 const PARTS: usize = 100;
 
+/// The fault of a day that cannot be read.
+const NO_DAY: &str = "A day of the calendar, written as in 2027-01-31.";
+
 /// Members that only a periodic payment has, beside its frequency: without one they would be taken for a single payment of today.
 const PERIODIC: [&str; 5] = [
     "startDate",
@@ -318,7 +321,7 @@ fn check_days(members: &mut Members<'_>, today: Date) {
     }
     let first = start.map_or(today, |start| start.max(today));
     match members.day("endDate") {
-        None => members.refuse("endDate", "A day is written as in 2027-01-31."),
+        None => members.refuse("endDate", NO_DAY),
         Some(end) if end < first => {
             let text = format!(
                 "The end is before the first payment: end on {first} or later, or leave the end out."
@@ -335,12 +338,12 @@ fn requested(members: &mut Members<'_>, product: &str, today: Date) -> Option<Da
     let day = members.day("requestedExecutionDate");
     let year = today.saturating_add(1.year());
     let text = match day {
-        None => "A day is written as in 2027-01-31.".to_owned(),
+        None => NO_DAY.to_owned(),
         Some(day) if day < today => format!("The day has passed: {today} or later."),
-        Some(day) if day > year => format!("At most a year ahead: {year} or earlier."),
         Some(day) if product == INSTANT && day != today => {
-            "Instant payments are carried out at once.".to_owned()
+            format!("Instant payments are carried out at once: {today}, or no day.")
         }
+        Some(day) if day > year => format!("At most a year ahead: {year} or earlier."),
         Some(_) => return day,
     };
     members.say(Violation {

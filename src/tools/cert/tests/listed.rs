@@ -42,6 +42,7 @@ fn with_bundle_of(folder: &Path, anchors: &[ListedCa<'_>]) -> String {
     }
     let mut document = "format: 2\nend: true\nnamed: []\nmade: 2025-12-01T00:00:00Z\nas_of: 2025-12-01T00:00:00Z\n\
          list_of_lists: {territory: EU, operator: o, version: 6, sequence: 1, issued: 2025-12-01T00:00:00Z, sha256: @, signer: x, signer_sha256: @}\n\
+         lists: [{territory: 'NO', operator: o, version: 6, sequence: 1, issued: 2025-12-01T00:00:00Z, sha256: @, signer: x, signer_sha256: @}]\n\
          anchors:\n"
         .replace('@', &"0".repeat(64));
     let write = |name: &str, text: &str| {

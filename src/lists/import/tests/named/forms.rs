@@ -153,6 +153,16 @@ fn what_cannot_be_compared_is_told() {
     for other in [
         key_value(""),
         key_value("<ds:DSAKeyValue/>"),
+        // A point on a curve that is written by its parameters, a point in the form of RFC 4050, and a key in DER.
+        key_value(
+            "<k:ECKeyValue xmlns:k=\"http://www.w3.org/2009/xmldsig11#\"><k:ECParameters/><k:PublicKey>BAAA</k:PublicKey></k:ECKeyValue>",
+        ),
+        key_value(
+            "<e:ECDSAKeyValue xmlns:e=\"http://www.w3.org/2001/04/xmldsig-more#\"><e:DomainParameters><e:NamedCurve URN=\"urn:oid:1.2.840.10045.3.1.7\"/></e:DomainParameters></e:ECDSAKeyValue>",
+        ),
+        key_value(
+            "<k:DEREncodedKeyValue xmlns:k=\"http://www.w3.org/2009/xmldsig11#\">MAAA</k:DEREncodedKeyValue>",
+        ),
         key_value(
             "<ds:RSAKeyValue><ds:Modulus>AAAA</ds:Modulus><ds:Exponent>AQAB</ds:Exponent></ds:RSAKeyValue>",
         ),

@@ -192,12 +192,14 @@ impl Bank {
         details
     }
 
-    fn exchange(&self, from: &str, to: &str) -> Value {
+    /// The exchange of a payment from a source currency into a target currency.
+    fn exchange(&self, target: &str, source: &str) -> Value {
+        let (unit, rate) = self.rates.quote(target, source).unzip();
         json!({
-            "sourceCurrency": to,
-            "exchangeRate": self.rates.rate(from, to),
-            "unitCurrency": from,
-            "targetCurrency": from,
+            "sourceCurrency": source,
+            "exchangeRate": rate,
+            "unitCurrency": unit,
+            "targetCurrency": target,
             "quotationDate": self.rates.quoted.to_string(),
         })
     }
@@ -298,7 +300,10 @@ fn check_reference(members: &mut Members<'_>, creditor: Option<&Account>) {
         }
         (Some(kid), Some(modulus)) if !modulus.holds(kid) => (
             "KID_INVALID",
-            format!("The check digit is wrong by {}.", modulus.name()),
+            format!(
+                "2 to 25 digits, the last the check digit by {}.",
+                modulus.name()
+            ),
         ),
         (Some(kid), None) if !kid::holds(kid) => (
             "KID_INVALID",
