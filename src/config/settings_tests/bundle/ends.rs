@@ -136,7 +136,7 @@ fn a_bundle_as_of_another_time() {
     site.write("lists/one/bundle.yaml", ahead);
     let faults = site.faults();
     let expected = format!(
-        "lists/one/bundle.yaml: its lists were judged as of 2026-07-16T08:00:01Z, which is after it was made, at {MADE}; no import does that; only portvakt-lists import writes it: import again, or lead the link to an older bundle"
+        "lists/one/bundle.yaml: line 5: its lists were judged as of 2026-07-16T08:00:01Z, which is after it was made, at {MADE}; no import does that; only portvakt-lists import writes it: import again, or lead the link to an older bundle"
     );
     assert_eq!(faults, [expected]);
 }
