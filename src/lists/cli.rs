@@ -1,7 +1,8 @@
 //! The command line of `portvakt-lists`.
 //!
 //! Standard output has the result, standard error has progress and faults; all text is escaped, since lists are written by others. Exit
-//! status: 0 done; 1 refused, with nothing changed, or a bundle was shown that the gateway or the next import refuses; 2 a wrong command line.
+//! status: 0 done; 1 refused, with nothing changed, or a bundle was shown that the gateway refuses or beside which one is damaged; 2 a wrong
+//! command line.
 
 use crate::{
     addresses::addresses,

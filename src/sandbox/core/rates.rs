@@ -146,7 +146,7 @@ impl Rates {
     }
 
     /// The rate of two currencies, as it is quoted: the currency of which one unit is worth more, and that unit's value in the other. It has
-    /// six fraction digits, or ten where six are not exact, so that a booked amount follows from it.
+    /// six fraction digits, or ten where six are not exact, so that a booked amount follows from it up to some 10^10 minor units.
     pub(super) fn quote<'c>(&self, one: &'c str, other: &'c str) -> Option<(&'c str, String)> {
         let nok = |currency: &str| self.currencies.get(currency).map(|rate| rate.nok);
         let (unit, above, below) = match (nok(one)?, nok(other)?) {

@@ -2,7 +2,8 @@
 //!
 //! Invariants: each private customer has two accounts and a card account, each corporate one two accounts; their ids, account ids
 //! and PSU-IDs are the same after every initialisation, so that the gateway's records about them stay valid (SBX-15). Customers
-//! and changes made by hand are removed. One representative has only some accounts of a corporation. Each account has a history of more than 180 days (SBX-17).
+//! and changes made by hand are removed. One representative has only some accounts of a corporation. Each account has a history of more
+//! than 180 days (SBX-17).
 
 // What was booked before.
 mod entries;
