@@ -1,7 +1,8 @@
 //! The program under load, killed at random moments and restarted with the same state and ports. After each kill:
 //!
 //! - the upstream has received at most four calls of one quota, not counting calls that it let the gateway give back;
-//! - every completion that was answered is known after each start, and repeating the completion gets the same answer;
+//! - every completion that was answered is known after each start, and repeating the completion gets the same answer; its consent is for
+//!   its accounts and for no other;
 //! - the upstream has received each X-Request-ID of a payment at most once;
 //! - the audit is whole, and has a record of each payment that the upstream received.
 //!
@@ -240,13 +241,18 @@ impl Soak {
         }
     }
 
-    /// Asserts that the control listener knows every completion. Returns their number.
+    /// Asserts that the control listener knows every completion, and that each consent is as it was given. Returns their number.
     fn check_all(&self) -> usize {
         let all = self.ledger.lock().unwrap().completed().to_vec();
+        let mut client = Client::new(self, 0);
         for completed in &all {
             let answer = self.gate.tell("/psu/read", &completed.who());
             assert_eq!(answer.status, 200, "{completed:?}");
-            assert!(answer.json()["session"].is_object(), "{completed:?}");
+            let known = answer.json();
+            assert!(known["session"].is_object(), "{completed:?}");
+            let consent = &known["contexts"][0]["consent"];
+            assert_eq!(consent["accounts"], completed.accounts, "{completed:?}");
+            client.must_have_consent(completed);
         }
         all.len()
     }

@@ -113,7 +113,13 @@ impl<'a> Client<'a> {
         let link = json["_links"]["scaRedirect"]["href"].as_str().unwrap();
         let (_, token) = link.split_once("?request=").unwrap();
         let psu = self.uuid().to_string();
-        let said = json!({ "request": token, "psu_id": psu, "context": "PRIVATE" });
+        let completed = Completed::new(&psu, &session, 1 + self.dice.below(3));
+        let accounts: Vec<_> = (0..completed.accounts)
+            .map(|number| completed.account(number))
+            .collect();
+        let said = json!({
+            "request": token, "psu_id": psu, "context": "PRIVATE", "consent": true, "accounts": accounts,
+        });
         let mut tries = 0;
         while !self.soak.is_over() {
             tries += 1;
@@ -125,7 +131,6 @@ impl<'a> Client<'a> {
                 continue;
             }
             self.expect(What::Completion, &answer, &[200]);
-            let completed = Completed::new(&psu, &session);
             let mut ledger = self.soak.ledger.lock().unwrap();
             ledger.complete(completed.clone(), tries);
             drop(ledger);
@@ -146,6 +151,19 @@ impl<'a> Client<'a> {
             }
         }
         give_up(&self.soak.gate, "it does not answer")
+    }
+
+    /// The consent is for the accounts of the completion, and for no other one.
+    pub(super) fn must_have_consent(&mut self, completed: &Completed) {
+        for (number, status) in [(completed.accounts - 1, 200), (completed.accounts, 404)] {
+            let target = format!("/v1/accounts/{}/balances", completed.account(number));
+            let call = || seal(Call::balances().at(&target).with("PSU-ID", &completed.psu));
+            let answer = (0..3).find_map(|_| self.ask(&call()));
+            let Some(answer) = answer else {
+                give_up(&self.soak.gate, "it does not answer")
+            };
+            self.expect(What::Consent, &answer, &[status]);
+        }
     }
 
     /// Sends a request. None where the connection broke.

@@ -41,6 +41,8 @@ pub(super) enum What {
     Session,
     /// The same after a restart.
     Check,
+    /// The balances of an account of the consent, or of another one, without the session.
+    Consent,
 }
 
 /// An SCA whose completion was answered 200.
@@ -48,16 +50,24 @@ pub(super) enum What {
 pub(super) struct Completed {
     pub(super) psu: String,
     pub(super) session: String,
+    /// The number of accounts of its consent.
+    pub(super) accounts: u64,
     at: Stopwatch,
 }
 
 impl Completed {
-    pub(super) fn new(psu: &str, session: &str) -> Self {
+    pub(super) fn new(psu: &str, session: &str, accounts: u64) -> Self {
         Self {
             psu: psu.into(),
             session: session.into(),
+            accounts,
             at: Stopwatch::start(),
         }
+    }
+
+    /// The id of an account of this PSU: of the consent, if the number is less than that of its accounts.
+    pub(super) fn account(&self, number: u64) -> String {
+        format!("{}-{number}", self.psu)
     }
 
     pub(super) fn who(&self) -> Value {
