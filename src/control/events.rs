@@ -1,7 +1,7 @@
 //! `GET /events`: the stream of events, for the bank's services (CTL-3). docs/events.md is the manual.
 //!
-//! Invariants: an event is answered again until its consumer sends a later cursor; the number of calls that wait is bounded; a stop ends
-//! them at once. The audit has no record of a poll.
+//! Invariants: an event is answered again until its consumer sends a later cursor; the number of calls that wait is bounded, and a stop ends
+//! them at once; one answer is made at a time, so that other calls wait for one at most. The audit has no record of a poll.
 
 use super::{
     context::ControlContext,
@@ -23,7 +23,7 @@ use axum::{
 };
 use serde_json::{Map, Value, json};
 use std::{ops::RangeInclusive, str::FromStr, sync::Arc, time::Duration};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The most calls that wait for an event.
 const MOST_WAITING: usize = 16;
@@ -50,7 +50,12 @@ pub(super) struct Polling {
     closing: StopSignal,
     context: Arc<ControlContext>,
     room: Arc<Semaphore>,
+    /// The call that reads events and makes an answer of them has it.
+    turn: Arc<Semaphore>,
 }
+
+/// An answer, and the turn in which it was made, which lasts until the answer is text; an answer without events needs none.
+type Answered = Result<(Value, Option<OwnedSemaphorePermit>), ApiFault>;
 
 /// What a call asks for.
 struct Asked {
@@ -61,11 +66,11 @@ struct Asked {
 
 impl Polling {
     pub(super) fn new(closing: StopSignal, context: Arc<ControlContext>) -> Self {
-        let room = Arc::new(Semaphore::new(MOST_WAITING));
         Self {
             closing,
             context,
-            room,
+            room: Arc::new(Semaphore::new(MOST_WAITING)),
+            turn: Arc::new(Semaphore::new(1)),
         }
     }
 
@@ -76,13 +81,15 @@ impl Polling {
         asked: &Asked,
         in_use: &Arc<InUse>,
         mut consumer: Option<&str>,
-    ) -> Result<Value, ApiFault> {
+    ) -> Answered {
         let mut end = std::pin::pin!(tokio::time::sleep(asked.wait));
         let mut is_over = asked.wait.is_zero();
         let mut changes = self.context.store.events_changed();
         let mut place = None;
         self.note_time();
         loop {
+            let turn = Arc::clone(&self.turn).acquire_owned().await;
+            let turn = turn.map_err(|_| ApiFault::Unavailable)?;
             changes.borrow_and_update();
             let found = self.context.store.events(asked.after, asked.limit).await?;
             let (events, next) = match found {
@@ -103,13 +110,14 @@ impl Polling {
                 let consumers = &self.context.telemetry.consumers;
                 consumers.note(consumer, asked.after);
             }
-            let answer = |events: Vec<Value>| {
-                let next = next.to_string();
-                Ok(json!({ "events": events, "next": next }))
+            let answer = |events: &[Event], turn| {
+                let events: Vec<Value> = events.iter().map(shown).collect();
+                Ok((json!({ "events": events, "next": next.to_string() }), turn))
             };
             if !events.is_empty() || is_over {
-                return answer(events.iter().map(shown).collect());
+                return answer(&events, Some(turn));
             }
+            drop(turn);
             if place.is_none() {
                 let taken = Arc::clone(&self.room).try_acquire_owned();
                 place = Some(taken.map_err(|_| ApiFault::TooManyWait)?);
@@ -125,13 +133,15 @@ impl Polling {
                     () = tokio::time::sleep(TICK) => {}
                 }
                 self.note_time();
-                if is_over || self.is_replaced(in_use) {
+                // Events cannot come from a state that is away: the next reading says so.
+                let is_away = self.context.store.health(self.context.clock.now()).is_err();
+                if is_over || is_away || self.is_replaced(in_use) {
                     break;
                 }
             }
             // A reload may have taken the role from the caller: the next call is judged anew.
             if self.is_replaced(in_use) {
-                return answer(Vec::new());
+                return answer(&[], None);
             }
         }
     }
@@ -161,7 +171,7 @@ pub(super) async fn poll(
         extensions.get::<Arrival>(),
         extensions.get::<ClientNames>(),
     );
-    let answered = match read_query(query.as_deref().unwrap_or_default()) {
+    let answered: Answered = match read_query(query.as_deref().unwrap_or_default()) {
         Ok(asked) => {
             let consumer = is_poll.then_some(consumer);
             polling.answer(&asked, &in_use, consumer).await
@@ -172,14 +182,14 @@ pub(super) async fn poll(
         context.telemetry.consumers.count(result_of(&answered));
     }
     match answered {
-        Ok(answer) => fault::json(200, &answer),
+        Ok((answer, _turn)) => fault::json(200, &answer),
         Err(fault) => fault.answer(&context),
     }
 }
 
-fn result_of(answered: &Result<Value, ApiFault>) -> PollResult {
+fn result_of(answered: &Answered) -> PollResult {
     match answered {
-        Ok(answer) if answer["events"] == json!([]) => PollResult::Empty,
+        Ok((answer, _)) if answer["events"] == json!([]) => PollResult::Empty,
         Ok(_) => PollResult::Events,
         Err(ApiFault::CursorTooOld { .. }) => PollResult::TooOld,
         Err(ApiFault::StreamRestored { .. }) => PollResult::Restored,

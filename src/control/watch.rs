@@ -91,9 +91,11 @@ pub(super) async fn ready(
     fault::json(status, &answer)
 }
 
-/// Faults with which requests are served nevertheless: logs, and an audit that is not required, that cannot be written.
-fn degradations(context: &ControlContext) -> [(Degradation, Option<String>); 3] {
+/// Faults with which requests are served nevertheless: logs, and an audit that is not required, that cannot be written; and a former key for
+/// customers.
+fn degradations(context: &ControlContext) -> [(Degradation, Option<String>); 4] {
     let [access, events] = context.telemetry.log_faults();
+    let customer_key = context.store.customer_key_fault();
     [
         (
             Degradation::AccessLog,
@@ -104,6 +106,10 @@ fn degradations(context: &ControlContext) -> [(Degradation, Option<String>); 3] 
             events.map(|fault| format!("event log: {fault}")),
         ),
         (Degradation::Audit, audit_fault(context, false)),
+        (
+            Degradation::CustomerKey,
+            customer_key.map(|fault| format!("customer key: the state has another one: {fault}")),
+        ),
     ]
 }
 

@@ -2,7 +2,7 @@
 //!
 //! It links PSU-IDs of several TPPs, which nothing else in the state does: so it is optional, kept as a keyed hash, and can be forgotten.
 
-use super::{CustomerHash, CustomerPseudonym};
+use super::{CustomerHash, CustomerPseudonym, event_key::KeyCheck};
 use std::fmt;
 
 /// The most characters of a key.
@@ -37,7 +37,17 @@ impl fmt::Debug for CustomerKey {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NamedCustomer {
     pub(super) customer: CustomerHash,
-    pub(super) pseudonym: Option<CustomerPseudonym>,
+    /// The customer as events name it, and the key that made this of it (CTL-3).
+    pub(super) pseudonym: Option<(CustomerPseudonym, KeyCheck)>,
+}
+
+impl NamedCustomer {
+    /// The customer as events name it, if it was made with the key that the state has recorded: the bank may have changed the key since
+    /// this process began.
+    pub(super) fn pseudonym(&self, recorded: Option<&str>) -> Option<CustomerPseudonym> {
+        let (pseudonym, key) = self.pseudonym?;
+        key.is(recorded).then_some(pseudonym)
+    }
 }
 
 #[cfg(test)]

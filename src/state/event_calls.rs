@@ -16,6 +16,12 @@ use portvakt_interface::{ForbiddenTpp, TppId};
 const MOST: usize = 1_000;
 
 impl StateStore {
+    /// What the operator has to do, if the bank changed the key for customers while this process ran: no customer is named in events
+    /// meanwhile (CTL-3).
+    pub fn customer_key_fault(&self) -> Option<&'static str> {
+        self.process.customer_key.fault()
+    }
+
     /// The events after a cursor, or the oldest ones; at most `limit`, and at most 1 000. Never from the cache.
     ///
     /// # Errors

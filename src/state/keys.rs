@@ -143,7 +143,7 @@ impl Keys {
         let key = self.customers.as_ref();
         NamedCustomer {
             customer: self.customer(customer),
-            pseudonym: key.map(|key| key.pseudonym(customer.as_bytes())),
+            pseudonym: key.map(|key| (key.pseudonym(customer.as_bytes()), key.check())),
         }
     }
 

@@ -147,6 +147,9 @@ impl StateStore {
     pub fn open(settings: &StateSettings) -> Result<Self, OpenFault> {
         let customers = EventKey::read(&settings.events)?;
         let (engine, keys, process) = AnyEngine::open(settings)?;
+        if let Some(key) = &customers {
+            process.customer_key.begin(key.check());
+        }
         Ok(Self {
             keys: Box::new(keys.with_customers(customers)),
             process,
@@ -167,14 +170,12 @@ impl StateStore {
     /// Opens tables in the memory of this process; several stores can share them, as processes share a file. For tests.
     #[cfg(feature = "sandbox")]
     pub fn open_volatile(settings: &StateSettings, tables: &VolatileTables) -> Self {
-        let (volatile, process) = tables.open(settings);
+        // Without its key, this engine for tests names no customer.
+        let customers = EventKey::read(&settings.events).ok().flatten();
+        let recorded = customers.as_ref().map(|key| key.check().to_string());
+        let (volatile, process) = tables.open(settings, recorded);
         Self {
-            // Without its key, this engine for tests names no customer.
-            keys: Box::new(
-                tables
-                    .keys()
-                    .with_customers(EventKey::read(&settings.events).ok().flatten()),
-            ),
+            keys: Box::new(tables.keys().with_customers(customers)),
             process,
             engine: AnyEngine::Volatile(Box::new(volatile)),
             was_proven: AtomicBool::new(false),

@@ -5,6 +5,7 @@ use super::{
     blocks::{Blocks, LiveBlocks},
     cache::RowCache,
     clock::{Clock, ClockRow},
+    event_key::KeyInUse,
     events::MOST_KEPT,
     freshness::{Dated, Freshness},
     request_ids::{IdClaim, RequestIds},
@@ -32,6 +33,8 @@ pub(super) struct Process {
     pub(super) freshness: Arc<Freshness>,
     /// The last time that a caller gave, for housekeeping; 0 before the first.
     noted: AtomicU64,
+    /// CTL-3.
+    pub(super) customer_key: KeyInUse,
     /// CTL-3: changes when the stream may have more events.
     pub(super) events: watch::Sender<u64>,
     /// The time for which events are kept, in seconds, and their maximum number.
@@ -55,6 +58,7 @@ impl Process {
             accepted: AtomicU64::new(stored.accepted),
             freshness,
             noted: AtomicU64::new(0),
+            customer_key: KeyInUse::default(),
             events: watch::Sender::new(0),
             events_kept: (
                 u64::from(settings.events.keep_days).saturating_mul(86_400),

@@ -97,15 +97,16 @@ impl Psu {
             .find(|context| context.corporate == corporate)
     }
 
-    /// Keeps the customer that the bank names. A gateway without the key for events leaves what another one computed.
-    pub(super) fn set_customer(&mut self, named: Option<NamedCustomer>) {
+    /// Keeps the customer that the bank names. A gateway without the key for events that the state has recorded leaves what another one
+    /// computed.
+    pub(super) fn set_customer(&mut self, named: Option<NamedCustomer>, recorded: Option<&str>) {
         let Some(named) = named else {
             return;
         };
         let is_known = self.customer == Some(named.customer);
         let known = self.pseudonym.filter(|_| is_known);
         self.customer = Some(named.customer);
-        self.pseudonym = named.pseudonym.or(known);
+        self.pseudonym = named.pseudonym(recorded).or(known);
     }
 
     /// Changes the context of a corporate agreement, or the private one, by the word of `origin`; creates it if there is none. Contexts are

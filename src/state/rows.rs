@@ -80,6 +80,8 @@ pub(super) struct Rows {
     pub(super) used_up: Vec<UsedUp>,
     /// CTL-3: events that are no difference of rows.
     pub(super) observed: Vec<Event>,
+    /// CTL-3: the check value of the key for customers that the state has recorded.
+    pub(super) customer_key: Option<String>,
 }
 
 /// The effect of a decision on a cached used-up quota.

@@ -55,6 +55,7 @@ struct Tables {
 pub(super) struct Volatile {
     tables: Arc<Mutex<Tables>>,
     process: Arc<Process>,
+    customer_key: Option<String>,
     counters: Mutex<Counters>,
 }
 
@@ -78,7 +79,12 @@ impl VolatileTables {
         Keys::new(&self.secret)
     }
 
-    pub(super) fn open(&self, settings: &StateSettings) -> (Volatile, Arc<Process>) {
+    /// A store whose state has recorded this check value of the key for customers.
+    pub(super) fn open(
+        &self,
+        settings: &StateSettings,
+        customer_key: Option<String>,
+    ) -> (Volatile, Arc<Process>) {
         let mut tables = lock(&self.tables);
         tables.keep_clock();
         let freshness = Arc::new(Freshness::new(Reads::Own, false));
@@ -90,6 +96,7 @@ impl VolatileTables {
         let volatile = Volatile {
             tables: Arc::clone(&self.tables),
             process: Arc::clone(&process),
+            customer_key,
             counters: Mutex::default(),
         };
         (volatile, process)
@@ -147,7 +154,10 @@ impl Engine for Volatile {
         let mut tables = lock(&self.tables);
         let mut keys = Vec::new();
         change.keys(&mut keys);
-        let mut rows = Rows::default();
+        let mut rows = Rows {
+            customer_key: self.customer_key.clone(),
+            ..Rows::default()
+        };
         tables.load(&keys, &mut rows);
         let outcome = change.decide(&mut rows);
         if !rows.is_complete() {

@@ -305,6 +305,8 @@ values! {
         EventLog = "event_log",
         /// An audit that is not required cannot be written.
         Audit = "audit",
+        /// The state has recorded another key for customers in events.
+        CustomerKey = "customer_key",
     }
 }
 

@@ -237,7 +237,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Applies the stored clock. Notes and returns whether commits wait for a standby.
+    /// Applies the stored clock, and heeds the key for customers. Notes and returns whether commits wait for a standby.
     fn heed_standing(&self, row: &Row) -> Result<bool, Error> {
         let number = |column: usize| {
             let number: Result<i64, Error> = row.try_get(column);
@@ -255,6 +255,7 @@ impl Follower {
             .accepted
             .store(stored.accepted, Ordering::Relaxed);
         self.shared.process.heed_clock(stored);
+        self.shared.process.customer_key.heed(row.try_get(5)?);
         let (commit, standbys): (&str, &str) = (row.try_get(3)?, row.try_get(4)?);
         let reason = standby::unsafe_commits(commit, standbys);
         let is_safe = reason.is_none();

@@ -48,7 +48,7 @@ pub(super) async fn answer<T>(
     question: impl Future<Output = Result<T, String>>,
 ) -> Result<T, Unavailable> {
     let level = async {
-        let row = link.client.query_one(&link.statements.key_check, &[]);
+        let row = link.client.query_one(&link.statements.key_checks, &[]);
         let value = row.await.and_then(|row| row.try_get::<_, String>(0));
         value.map_err(|error| text(&error))
     };

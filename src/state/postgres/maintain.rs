@@ -121,8 +121,11 @@ impl Maintenance {
         let Some(own) = settings.events.key_check()? else {
             return Ok(false);
         };
+        // A transaction that has compared the key before ends first; one that comes later compares the new one.
+        self.run("BEGIN; LOCK TABLE psu IN EXCLUSIVE MODE")?;
         let replace = "INSERT INTO meta VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
         self.query(replace, &[&CUSTOMER_KEY_ROW, &own])?;
+        self.run("COMMIT")?;
         Ok(true)
     }
 

@@ -78,7 +78,7 @@ pub(super) async fn load(
     connector: &Connector,
 ) -> Result<Rows, RowFault> {
     let statements = &link.statements;
-    let (_, quotas, lists, requests, tokens, psus, contexts, blocked, moved, all, level) = tokio::try_join!(
+    let (_, quotas, lists, requests, tokens, psus, contexts, blocked, moved, all, checks) = tokio::try_join!(
         biased;
         link.client.batch_execute("BEGIN"),
         select(link, &statements.load_quotas, &keys.quotas),
@@ -90,11 +90,14 @@ pub(super) async fn load(
         select(link, &statements.load_blocks, &keys.blocks),
         select(link, &statements.load_moves, &keys.moves),
         all_moves(link, keys.all_moves),
-        link.client.query_one(&statements.key_check, &[]),
+        link.client.query_one(&statements.key_checks, &[]),
     )?;
-    let level = connector.judge_level(level.try_get(0)?);
+    let level = connector.judge_level(checks.try_get(0)?);
     level.map_err(RowFault::Level)?;
-    let mut rows = Rows::default();
+    let mut rows = Rows {
+        customer_key: checks.try_get(1)?,
+        ..Rows::default()
+    };
     fill(&mut rows.quotas, &keys.quotas, &quotas, calls)?;
     fill(&mut rows.lists, &keys.lists, &lists, list)?;
     fill(&mut rows.requests, &keys.requests, &requests, |row| {

@@ -153,7 +153,7 @@ statements! {
         AND current_setting('synchronous_commit') IN ('on', 'remote_apply') AND pg_conf_load_time()::text = $1";
     /// After the rows that a decision or an answer rests on: each statement sees what was committed before it, so that the rows were of
     /// this level too.
-    key_check = "SELECT value FROM meta WHERE name = 'key_check'";
+    key_checks = "SELECT value, (SELECT value FROM meta WHERE name = 'customer_key_check') FROM meta WHERE name = 'key_check'";
     notify = "SELECT pg_notify('portvakt_change', '')";
     attempt = "INSERT INTO attempt (id, committed) VALUES ($1, true)";
     /// Always writes, so that the answer too is on the standby: an attempt that was committed here alone is not yet "committed".
@@ -177,7 +177,7 @@ statements! {
     follow_clock = "UPDATE clock SET latest = greatest(latest, $1), stepped_back = stepped_back OR $2
         WHERE accepted = $3 AND (latest + 3600 <= $1 OR $2 AND NOT stepped_back)";
     standing = "SELECT latest, stepped_back, accepted, current_setting('synchronous_commit'),
-            current_setting('synchronous_standby_names') FROM clock";
+            current_setting('synchronous_standby_names'), (SELECT value FROM meta WHERE name = 'customer_key_check') FROM clock";
     /// The snapshot of this statement, the time of the database's clock, and the changes that the snapshot $1 did not have: those of
     /// transactions that had not ended or not begun. At least one row, and at most $2 changes of each.
     changes = "SELECT position.snapshot, position.at, news.kind, news.key

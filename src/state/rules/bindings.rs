@@ -99,12 +99,12 @@ impl NewBinding {
     }
 
     /// The PSU with everything that is stated. Times only move forward: a consent that is older than the stored one changes nothing.
-    fn update(&self, bound: BoundPsu) -> BoundPsu {
+    fn update(&self, bound: BoundPsu, customer_key: Option<&str>) -> BoundPsu {
         let Some(new) = &self.context else {
             return bound;
         };
         bound.with(|psu| {
-            psu.set_customer(self.customer);
+            psu.set_customer(self.customer, customer_key);
             psu.update_context(new.corporate, self.origin, |context| {
                 context.last_sca = context.last_sca.max(self.last_sca);
                 let before = context.consent.as_ref().map(|consent| consent.given);
@@ -215,7 +215,7 @@ impl Change for NewBinding {
         if self.is_outdated(&bound.psu) {
             return Bound::ConsentOutdated;
         }
-        let bound = self.update(bound);
+        let bound = self.update(bound, rows.customer_key.as_deref());
         let outcome = match rows.psus.get(self.owner.psu) {
             None => Bound::New,
             Some(before) if !self.owner.owns(rows, before) => Bound::TakenOver,

@@ -78,7 +78,7 @@ impl Change for ScaEnd {
                     id: given.session,
                     completed: self.now,
                 });
-                psu.set_customer(given.customer);
+                psu.set_customer(given.customer, rows.customer_key.as_deref());
                 psu.update_context(given.corporate, ContextOrigin::Bank, |context| {
                     context.last_sca = context.last_sca.max(Some(self.now));
                     if let Some(accounts) = &given.consent {

@@ -243,11 +243,15 @@ pub(super) fn prove_levels(
     }
 }
 
-/// The check value of the file's hash key.
-pub(super) fn key_check(connection: &Connection) -> rusqlite::Result<String> {
+/// The check value of the file's hash key, and that of the key for customers if the file has one.
+pub(super) fn key_checks(connection: &Connection) -> rusqlite::Result<(String, Option<String>)> {
     connection
-        .prepare_cached("SELECT value FROM meta WHERE name = ?1")?
-        .query_row([KEY_ROW], |row| row.get(0))
+        .prepare_cached(
+            "SELECT value, (SELECT value FROM meta WHERE name = ?2) FROM meta WHERE name = ?1",
+        )?
+        .query_row([KEY_ROW, CUSTOMER_KEY_ROW], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
 }
 
 /// Whether an open file has the latest schema: for the tools, which migrate none.

@@ -69,7 +69,7 @@ impl Readers {
             // A failed connection is not used again.
             let found = read(&connection).map_err(fault)?;
             // Last: a file that has the own level now had it when the rows were read.
-            let check = file::key_check(&connection).map_err(fault)?;
+            let (check, _) = file::key_checks(&connection).map_err(fault)?;
             shared.level.judge(&check).map_err(Unavailable)?;
             lock(&free).push(connection);
             drop(turn);

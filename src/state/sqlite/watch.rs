@@ -108,14 +108,12 @@ impl Watch {
             None => file::connect_reader(self.shared.identity.path())?,
         };
         let connection = self.connection.insert(connection);
-        if self
-            .shared
-            .level
-            .judge(&file::key_check(connection)?)
-            .is_err()
-        {
+        let (level, customer_key) = file::key_checks(connection)?;
+        if self.shared.level.judge(&level).is_err() {
             return Ok(());
         }
+        let key = &self.shared.process.customer_key;
+        key.heed(customer_key.as_deref());
         let head = head(connection)?;
         if head == self.read && !self.blocks_due {
             return Ok(());

@@ -267,8 +267,9 @@ fn transact(
     shared: &Shared,
 ) -> Result<bool, Failed> {
     let sql = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let level = shared.level.judge(&file::key_check(&sql)?);
-    level.map_err(Failed::Rotated)?;
+    let (level, customer_key) = file::key_checks(&sql)?;
+    shared.level.judge(&level).map_err(Failed::Rotated)?;
+    rows.customer_key = customer_key;
     let mut keys = Vec::new();
     for job in batch.iter() {
         if let Job::Change(change) = job {

@@ -293,7 +293,7 @@ fn accept_clock(path: &Path, now: Timestamp) -> Result<String, StateFault> {
 }
 
 fn accepted_key(is_named: bool) -> Result<String, StateFault> {
-    let said = "the state has the customer_key of this configuration: restart each gateway; one that runs keeps the key that it began with\n";
+    let said = "the state has the customer_key of this configuration: restart each gateway; until then it names no customer in events\n";
     is_named
         .then(|| said.to_owned())
         .ok_or(StateFault::NoCustomerKey)

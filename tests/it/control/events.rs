@@ -5,6 +5,7 @@ use crate::{
     audit::records,
     harness::{Answer, Wire, connect_plainly, eventually, missing},
 };
+use portvakt::state::{StateSettings, sqlite::file};
 use serde_json::{Value, json};
 use std::{fs, io::Write, net::TcpStream, path::Path, process::Command, thread, time::Duration};
 
@@ -314,6 +315,31 @@ fn nothing_personal_is_in_an_event() {
         .map(|byte| format!("{byte:02x}"))
         .collect();
     assert_eq!(events[0]["customer"], own);
+}
+
+//= CTL-3 refused
+#[test]
+fn a_gateway_with_a_former_key_says_so() {
+    let site = Site::new();
+    site.write("events.key", [7_u8; 32]);
+    site.write("newer.key", [8_u8; 32]);
+    let bank = site.start_with_events(&free_address().1);
+    let degraded = || bank.send(&get("/readyz", "")).json()["degraded"].clone();
+    assert_eq!(degraded(), Value::Null);
+    let state = site.path().join("state");
+    let mut newer = StateSettings::new(state.join("portvakt.db"), state.join("hash.key"));
+    newer.events.customer_key = Some(site.path().join("newer.key"));
+    let file = file::connect(&newer.file).unwrap();
+    assert!(file::accept_customer_key(&file, &newer).unwrap());
+    eventually("the former key is named", || degraded().is_array());
+    let said = degraded().to_string();
+    assert!(said.contains("customer key"), "{said}");
+    let metrics = bank.send(&get("/metrics", ""));
+    let metrics = String::from_utf8(metrics.body).unwrap();
+    assert!(metrics.contains("portvakt_degraded{cause=\"customer_key\"} 1"));
+    bind(&bank, None);
+    let (events, _) = taken(&poll(&bank, ""));
+    assert_eq!(events[0]["customer"], Value::Null);
 }
 
 //= CTL-3 accepted

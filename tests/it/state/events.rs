@@ -409,11 +409,38 @@ async fn one_customer_key(mut settings: StateSettings, accept: impl Fn(&StateSet
         assert!(refused.contains(part), "{refused}");
     }
     assert_eq!(judged(&settings), Ok(()));
+    let running = StateStore::open(&settings).unwrap();
     accept(&other);
     assert_eq!(judged(&other), Ok(()));
+    names_nobody(&running, StateStore::open(&other).unwrap()).await;
+    drop(running);
     assert!(judged(&settings).unwrap_err().contains("one.key"));
     other.events.customer_key = None;
     assert_eq!(judged(&other), Ok(()));
+}
+
+/// CTL-3: a process that began with a former key makes no name of a customer under it, and keeps the name that another one has made.
+async fn names_nobody(former: &StateStore, newer: StateStore) {
+    let customer = key("customer 0042");
+    let binding = |psu| bind(&TPP, psu, Some(&customer));
+    former.bind(binding(1)).await.unwrap();
+    newer.bind(binding(2)).await.unwrap();
+    former.bind(binding(2)).await.unwrap();
+    for psu in [1, 2] {
+        former.withdraw(who(psu), Withdraw::Consents).await.unwrap();
+    }
+    let (events, _) = after(&newer, None).await;
+    let named: Vec<bool> = events
+        .iter()
+        .map(|event| event.customer.is_some())
+        .collect();
+    assert_eq!(named, [false, true, false, true]);
+    assert_eq!(events[1].customer, events[3].customer);
+    eventually_async("the former key is noticed", async || {
+        former.customer_key_fault().is_some()
+    })
+    .await;
+    assert_eq!(newer.customer_key_fault(), None);
 }
 
 //= CTL-3 accepted
