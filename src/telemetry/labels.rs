@@ -5,8 +5,8 @@
 
 use super::values::{
     AddressAction, AddressPlace, BindingSource, ClockDirection, ConnectionUse, CutCause,
-    Degradation, FailureKind, FolderUse, HandshakeOutcome, LineResult, PollResult, Proves,
-    QuotaEvent, ReadinessCondition, RegistrationEvent, ReloadResult, ScaEvent, StateTable,
+    Degradation, Destination, FailureKind, FolderUse, HandshakeOutcome, LineResult, PollResult,
+    Proves, QuotaEvent, ReadinessCondition, RegistrationEvent, ReloadResult, ScaEvent, StateTable,
     StatusClass, Stranger, TlsVersion, UpgradeResult,
 };
 use crate::{
@@ -197,7 +197,7 @@ labels! {
     KeyPurpose = "purpose" Closed(hsm::Purpose);
     HsmCause = "cause" Closed(hsm::Cause);
     Degraded = "cause" Closed(Degradation);
-    Written = "of" AtFirstUse(Degradation);
+    Written = "of" AtFirstUse(Destination);
     Why = "why" OrNone(WriteCause);
     Reload = "result" Closed(ReloadResult);
     Upgrade = "result" Closed(UpgradeResult);

@@ -5,7 +5,7 @@ use super::{
     samples::{Families, number},
     stream::LineCounts,
     table::{self, Metric},
-    values::{Degradation, LineResult},
+    values::{Destination, LineResult},
 };
 use crate::{audit::AuditCounts, write_fault::WriteFault};
 
@@ -30,9 +30,9 @@ pub(super) fn add([access, events, spans]: [LineCounts; 3], audit: AuditCounts, 
 /// Adds why the access log, the log of events and the audit cannot be written.
 pub(super) fn add_faults([access, events, audit]: [Option<WriteFault>; 3], to: &mut Families) {
     let all = [
-        (Degradation::AccessLog, access),
-        (Degradation::EventLog, events),
-        (Degradation::Audit, audit),
+        (Destination::AccessLog, access),
+        (Destination::EventLog, events),
+        (Destination::Audit, audit),
     ];
     let all = all.map(|(of, fault)| {
         let cause = fault.map(|fault| fault.cause);

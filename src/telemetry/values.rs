@@ -311,6 +311,18 @@ values! {
 }
 
 values! {
+    /// Where lines and records are written to.
+    pub enum Destination {
+        /// The access log.
+        AccessLog = "access_log",
+        /// The log of events.
+        EventLog = "event_log",
+        /// The audit.
+        Audit = "audit",
+    }
+}
+
+values! {
     /// Whether a reload was taken into use.
     pub enum ReloadResult {
         /// It was.
