@@ -24,8 +24,9 @@ test: needs-tests ## Run every test: unit tests, integration tests, examples in 
 bounds: needs-tests ## Run the tests that assert an upper bound on a time, alone: leave the machine to them
 	@.ci/test.sh bounds
 
-exhaust: needs-build ## Run the tests named exhaustive over their whole spaces, in release
+exhaust: needs-build ## Run the tests named exhaustive over their whole spaces, and the models, in release
 	PORTVAKT_EXHAUST=all cargo test --release $(CARGO_FLAGS) -p portvakt-interface -p portvakt-state -p portvakt-gateway --lib -- exhaustive::
+	cargo test --release $(CARGO_FLAGS) -p portvakt-state --lib -- model:: --include-ignored --nocapture --test-threads=1
 
 test-systems: needs-systems ## Run the tests that need other programs or more than seconds (Go, Java, Node, nginx, Chromium, Prometheus, testssl.sh, sslyze, pkilint)
 	@.ci/test.sh systems

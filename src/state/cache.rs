@@ -26,7 +26,7 @@ pub(super) struct RowCache {
 
 /// The generation at the start of a lookup: see [`RowCache::reading`].
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reading(u64);
+pub(super) struct Reading(pub(super) u64);
 
 fn cache<K, V>(most: u64) -> Cache<Hash<K>, V, ByOwnBits>
 where
@@ -109,5 +109,18 @@ impl RowCache {
             // Unreachable: the index is below STRIPES.
             None => act(&mut 0),
         }
+    }
+}
+
+#[cfg(test)]
+impl RowCache {
+    /// What is cached of a PSU, and the number of its changes, for models that make a cache of what they keep.
+    pub(super) fn kept(&self, psu: PsuHash) -> (Option<BoundPsu>, u64) {
+        (self.psu(psu), self.reading(psu).0)
+    }
+
+    pub(super) fn keep(&self, psu: PsuHash, bound: Option<&BoundPsu>, changes: u64) {
+        self.with_generation(psu, |generation| *generation = changes);
+        self.put(psu, Reading(changes), bound);
     }
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 const JITTER: u64 = 2;
 
 /// The stored state of the clock.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct ClockRow {
     /// The latest known time, in seconds since the epoch.
     pub(super) latest: u64,

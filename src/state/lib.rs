@@ -118,7 +118,6 @@ use event_key::EventKey;
 use portvakt_base::clock::Timestamp;
 use portvakt_interface::headers::PsuId;
 use process::Process;
-use request_ids::IdClaim;
 use rules::{Erasure, GiveBack, Mark, NewBinding, ScaEnd, Withdrawal};
 use std::{
     fmt,
@@ -194,23 +193,9 @@ impl StateStore {
     /// The store is unavailable, there is no memory for the request id, or the clock stepped back so far that an earlier use is unknown:
     /// nothing is claimed.
     pub async fn commit(&self, claim: ClaimRequest) -> Result<Decision, Unavailable> {
-        let clock = &self.process.clock;
-        if claim.request.is_some() || claim.quota.is_some() {
-            clock.see(claim.now)?;
-        }
-        let durable = claim.durable_request();
-        if durable.is_some_and(|request| request.may_be_removed(clock.latest())) {
-            return Err(clock.behind());
-        }
-        let in_memory = match self.process.claim(claim) {
+        let in_memory = match self.process.begin(claim) {
             Ok(in_memory) => in_memory,
-            Err(IdClaim::Used) => return Ok(Decision::Replayed),
-            Err(IdClaim::Full) => {
-                return Err(Unavailable(
-                    "more requests than state.request_ids_in_memory allows".into(),
-                ));
-            }
-            Err(IdClaim::Forgotten | IdClaim::First) => return Err(clock.behind()),
+            Err(not_begun) => return not_begun.answer(),
         };
         let decision = self.decide(claim).await?;
         if let (Decision::Held(_), Some(in_memory)) = (&decision, in_memory) {
@@ -396,3 +381,7 @@ impl fmt::Debug for StateStore {
         formatter.write_str("StateStore(***)")
     }
 }
+
+// Every interleaving of several gateways.
+#[cfg(test)]
+mod model;

@@ -1,7 +1,7 @@
 //! The part of a store that one process holds in memory, with every engine: rows, request ids, the clock.
 
 use super::{
-    ClaimRequest, PsuHash, QuotaHash, RequestHash, StateSettings, Unavailable,
+    ClaimRequest, Decision, PsuHash, QuotaHash, RequestHash, StateSettings, Unavailable,
     blocks::{Blocks, LiveBlocks},
     cache::RowCache,
     clock::{Clock, ClockRow},
@@ -143,12 +143,34 @@ impl Process {
         Ok(())
     }
 
-    /// Claims the request id in memory, for safe and unsafe methods together: an id passes once, whatever the method (REP-1). The engine
-    /// knows the ids of unsafe methods that memory no longer has.
-    pub(super) fn claim(
+    /// Judges the clock and claims the request id in memory, before the engine decides about the rest.
+    ///
+    /// # Errors
+    /// The id was used, or nothing can be claimed.
+    pub(super) fn begin(
         &self,
         claim: ClaimRequest,
-    ) -> Result<Option<ClaimedInMemory<'_>>, IdClaim> {
+    ) -> Result<Option<ClaimedInMemory<'_>>, NotBegun> {
+        let clock = &self.clock;
+        if claim.request.is_some() || claim.quota.is_some() {
+            clock.see(claim.now)?;
+        }
+        let durable = claim.durable_request();
+        if durable.is_some_and(|request| request.may_be_removed(clock.latest())) {
+            return Err(clock.behind().into());
+        }
+        self.claim(claim).map_err(|refused| match refused {
+            IdClaim::Used => NotBegun::Replayed,
+            IdClaim::Full => NotBegun::Unavailable(Unavailable(
+                "more requests than state.request_ids_in_memory allows".into(),
+            )),
+            IdClaim::Forgotten | IdClaim::First => clock.behind().into(),
+        })
+    }
+
+    /// Claims the request id in memory, for safe and unsafe methods together: an id passes once, whatever the method (REP-1). The engine
+    /// knows the ids of unsafe methods that memory no longer has.
+    fn claim(&self, claim: ClaimRequest) -> Result<Option<ClaimedInMemory<'_>>, IdClaim> {
         let request = claim.request;
         let Some((request, until)) = request.and_then(|it| Some((it, it.in_memory_until()?)))
         else {
@@ -163,6 +185,31 @@ impl Process {
             })),
             IdClaim::Forgotten if request.is_durable() => Ok(None),
             other => Err(other),
+        }
+    }
+}
+
+/// The reason why a claim is answered before the engine decides about it.
+#[derive(Debug)]
+pub(super) enum NotBegun {
+    /// The request id was used.
+    Replayed,
+    /// Nothing can be claimed.
+    Unavailable(Unavailable),
+}
+
+impl From<Unavailable> for NotBegun {
+    fn from(fault: Unavailable) -> Self {
+        Self::Unavailable(fault)
+    }
+}
+
+impl NotBegun {
+    /// What the caller is told.
+    pub(super) fn answer(self) -> Result<Decision, Unavailable> {
+        match self {
+            Self::Replayed => Ok(Decision::Replayed),
+            Self::Unavailable(fault) => Err(fault),
         }
     }
 }
@@ -187,5 +234,17 @@ impl Drop for ClaimedInMemory<'_> {
         if !self.is_kept {
             self.request_ids.forget(self.id, self.until);
         }
+    }
+}
+
+#[cfg(test)]
+impl Process {
+    /// The last time that a caller gave, for models that make a process of what they keep.
+    pub(super) fn noted(&self) -> u64 {
+        self.noted.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_noted(&self, noted: u64) {
+        self.noted.store(noted, Ordering::Relaxed);
     }
 }

@@ -210,6 +210,56 @@ impl Generation {
     }
 }
 
+/// The ids of one shard, for models that make [`RequestIds`] of what they keep.
+#[cfg(test)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct KeptIds {
+    known: u64,
+    is_new: bool,
+    begun: u64,
+    forgotten: u64,
+    /// Of the young and the old generation: the ids and the latest end.
+    generations: [(std::collections::BTreeMap<RequestHash, u64>, u64); 2],
+}
+
+#[cfg(test)]
+impl RequestIds {
+    /// The shard of an id. The others are never claimed.
+    pub(super) fn kept(&self, id: RequestHash) -> KeptIds {
+        self.with_shard(id, |shard| KeptIds {
+            known: self.known,
+            is_new: self.is_new.load(Ordering::Relaxed),
+            begun: shard.begun,
+            forgotten: shard.forgotten,
+            generations: [&shard.young, &shard.old].map(|generation| {
+                let ids = generation.ids.iter();
+                (
+                    ids.map(|(id, until)| (*id, *until)).collect(),
+                    generation.last,
+                )
+            }),
+        })
+    }
+
+    pub(super) fn of_kept(id: RequestHash, kept: &KeptIds) -> Self {
+        let ids = Self::new(1_000_000, Timestamp::from_unix(kept.known));
+        ids.is_new.store(kept.is_new, Ordering::Relaxed);
+        let [young, old] = kept.generations.clone().map(|(ids, last)| Generation {
+            ids: ids.into_iter().collect(),
+            last,
+        });
+        ids.with_shard(id, |shard| {
+            *shard = Shard {
+                begun: kept.begun,
+                young,
+                old,
+                forgotten: kept.forgotten,
+            };
+        });
+        ids
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

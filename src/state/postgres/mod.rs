@@ -382,3 +382,7 @@ impl Drop for Postgres {
         }
     }
 }
+
+// A primary, its standby and a former primary, in every order.
+#[cfg(test)]
+mod model;

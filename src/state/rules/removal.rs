@@ -20,7 +20,7 @@ use sha2::{Digest, Sha256};
 const KEPT: u64 = 7 * 86_400;
 
 /// The last removal of something of a PSU before a moment; of none, where there was none in a week.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Removal(Option<ReportHash>);
 
 /// The mark of a removal.
