@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Plants faults in the rules of the state, one after the other, and requires that a model of src/state/model finds each.
+#
+# Every patch of tests/model/faults adds a fault that is there while PORTVAKT_FAULT names it. All of them are applied in a copy, which is
+# built once, in the target folder. A patch that no longer applies fails: adapt it to the source.
+#
+# Usage: tests/model/faults.sh [NAME...]
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+copy=$target/model-faults
+rm -rf "$copy"
+mkdir -p "$copy"
+git ls-files -z --cached --others --exclude-standard -- Cargo.toml Cargo.lock src tests/it/main.rs |
+    tar --create --null --files-from=- | tar --extract --directory "$copy"
+for patch in tests/model/faults/*.patch; do
+    patch --quiet --strip=1 --fuzz=2 --no-backup-if-mismatch --directory "$copy" <"$patch" ||
+        { echo "$patch does not apply" >&2 && exit 1; }
+done
+
+program=$(cd "$copy" && CARGO_TARGET_DIR=$target cargo test --locked -p portvakt-state --lib --no-run \
+    --message-format=json-render-diagnostics |
+    sed -n 's/.*"profile":{[^}]*"test":true}.*"executable":"\([^"]*\)".*/\1/p')
+[ -n "$program" ] || { echo "the copy does not build" >&2 && exit 1; }
+
+run() {
+    PORTVAKT_FAULT=$1 "$program" model:: --skip planted_fault --skip too_late --test-threads=1 2>&1
+}
+
+output=$(run none) || { echo "$output" >&2 && echo "the models fail without a fault" >&2 && exit 1; }
+missed=0
+names=("$@")
+[ $# -gt 0 ] || mapfile -t names < <(cd tests/model/faults && ls | sed -n 's/^\([^_].*\)\.patch$/\1/p')
+for name in "${names[@]}"; do
+    if output=$(run "$name"); then
+        missed=$((missed + 1))
+        found="NOT FOUND"
+    else
+        # The first test that failed, and its property.
+        found=$(sed -n 's/^test \(.*\) \.\.\. FAILED$/\1/p' <<<"$output" | head -n 1)
+        found+=": $(grep -o -m 1 'Unexpected "[^"]*"\|Discovery for "[^"]*" not found\|a decision read a row that is not its' <<<"$output" || true)"
+    fi
+    printf '%-45s %s\n' "$name" "$found"
+done
+echo "${#names[@]} faults, $missed not found"
+[ "$missed" -eq 0 ]
