@@ -266,6 +266,26 @@ fn write_beside(path: &Path, content: &[u8]) -> io::Result<PathBuf> {
     Ok(beside)
 }
 
+/// Removes what a process that was killed has left beside this path when it replaced the file. Nobody may replace the file meanwhile.
+///
+/// # Errors
+/// The folder cannot be read, or a file cannot be removed.
+pub fn remove_beside(path: &Path) -> io::Result<()> {
+    let Some(name) = path.file_name() else {
+        return Ok(());
+    };
+    let start = [name.as_encoded_bytes(), b"."].concat();
+    for entry in fs::read_dir(folder_of(path))? {
+        let entry = entry?;
+        let found = entry.file_name();
+        let suffix = found.as_encoded_bytes().strip_prefix(start.as_slice());
+        if suffix.is_some_and(|it| it.len() == 32 && it.iter().all(u8::is_ascii_hexdigit)) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
 /// The path with a random suffix.
 fn name_beside(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();

@@ -54,6 +54,16 @@ impl AnyEngine {
             Self::Volatile(_) => false,
         }
     }
+
+    /// Whether only a restart of this process makes it use a shared state again.
+    pub(super) fn needs_restart(&self) -> bool {
+        match self {
+            Self::Sqlite(_) => false,
+            Self::Postgres(postgres) => postgres.needs_restart(),
+            #[cfg(feature = "sandbox")]
+            Self::Volatile(_) => false,
+        }
+    }
 }
 
 /// Calls a method of the selected engine.

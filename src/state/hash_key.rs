@@ -5,7 +5,7 @@
 
 use super::OpenFault;
 use portvakt_base::private_file::{self, FileFault};
-use std::{fs::File, path::Path};
+use std::{collections::HashSet, fs::File, path::Path};
 
 /// The length of a key in bytes.
 const LENGTH: usize = 32;
@@ -24,13 +24,12 @@ pub(super) fn read(path: &Path) -> Result<Option<Secrets>, OpenFault> {
     let Some(bytes) = read_bytes(path, LENGTH.saturating_mul(MOST_KEYS))? else {
         return Ok(None);
     };
-    let malformed = || match bytes.len() {
-        length if length >= 2 * LENGTH => OpenFault::KeysMalformed(path.to_owned(), length),
-        _ => OpenFault::KeyMalformed(path.to_owned()),
-    };
+    let malformed = || OpenFault::KeysMalformed(path.to_owned(), bytes.len());
     let (keys, rest) = bytes.as_chunks::<LENGTH>();
-    // A key of zeros was reserved and never written.
-    if !rest.is_empty() || keys.len() > MOST_KEYS || keys.contains(&[0; LENGTH]) {
+    // A key of zeros was reserved and never written, and a level under the key of another one protects nothing.
+    let different: HashSet<_> = keys.iter().collect();
+    let is_whole = rest.is_empty() && different.len() == keys.len();
+    if !is_whole || keys.len() > MOST_KEYS || keys.contains(&[0; LENGTH]) {
         return Err(malformed());
     }
     let (first, later) = keys.split_first().ok_or_else(malformed)?;
@@ -77,13 +76,14 @@ pub(super) fn make(path: &Path) -> Result<Secrets, OpenFault> {
 }
 
 /// Adds a key durably behind the last of `count`. If another process has just added one, that key is used. Owner, group and mode of the
-/// file stay.
+/// file stay. What a command that was killed has left beside the file is removed.
 pub(super) fn add(path: &Path, count: usize) -> Result<(), OpenFault> {
-    let fault = |error| OpenFault::File(path.to_owned(), error);
+    let fault = |error| OpenFault::KeyNotAdded(path.to_owned(), error);
     let place = std::fs::canonicalize(path).map_err(fault)?;
     let folder = File::open(private_file::folder_of(&place));
     let alone = folder.and_then(|folder| folder.lock().map(|()| folder));
     let _alone = alone.map_err(fault)?;
+    private_file::remove_beside(&place).map_err(fault)?;
     let Some(mut bytes) = read_bytes(&place, LENGTH.saturating_mul(MOST_KEYS))? else {
         return Err(fault(std::io::ErrorKind::NotFound.into()));
     };
@@ -116,13 +116,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("hash.key");
         for (bytes, said) in [
-            (vec![], "32 random bytes"),
-            (vec![0; 32], "32 random bytes"),
-            (vec![1; 31], "32 random bytes"),
-            (vec![1; 33], "32 random bytes"),
+            (vec![], "0 bytes"),
+            (vec![0; 32], "32 bytes"),
+            (vec![1; 31], "31 bytes"),
+            (vec![1; 33], "33 bytes"),
             (vec![1; 65], "65 bytes"),
             ([[1; 32], [0; 32]].concat(), "64 bytes"),
-            (vec![1; 17 * 32], "513 bytes"),
+            ([[1; 32], [2; 32], [1; 32]].concat(), "96 bytes"),
+            (
+                (0..17_u8).flat_map(|key| [key + 1; 32]).collect(),
+                "513 bytes",
+            ),
         ] {
             fs::write(&path, bytes).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();

@@ -65,7 +65,17 @@ mod tests {
         let before = fs::read(&path).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o440)).unwrap();
         symlink(&path, &link).unwrap();
+        // What a command that was killed has left, and two files that it did not write.
+        let left = format!("hash.key.{}", "0a".repeat(16));
+        for name in [
+            &left,
+            "hash.key.bak",
+            "other.0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a",
+        ] {
+            fs::write(folder.path().join(name), "left").unwrap();
+        }
         hash_key::add(&link, 1).unwrap();
+        assert!(!folder.path().join(left).exists());
         // Of two that add the second key, the later one finds it.
         hash_key::add(&path, 1).unwrap();
         let after = fs::read(&path).unwrap();
@@ -75,7 +85,7 @@ mod tests {
             0o440
         );
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4);
         let chain = KeyChain::read(&path).unwrap().unwrap();
         assert_eq!(chain.with_check(&first).unwrap().level(), 1);
         let second = chain.newest();

@@ -79,10 +79,10 @@ fn rotated(key: &Path, found: &str) -> String {
 /// record, and otherwise it is another one.
 pub(super) fn foreign(key: &Path, level: Option<String>, other: OpenFault) -> OpenFault {
     let level = level.and_then(|level| level.parse::<usize>().ok());
-    match level.map(|level| level.saturating_sub(1)) {
-        Some(rotations) if rotations > 0 => OpenFault::KeyRotated {
+    match level {
+        Some(level) if level > 1 => OpenFault::KeyRotated {
             key: key.to_owned(),
-            rotations,
+            level,
         },
         _ => other,
     }

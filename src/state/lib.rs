@@ -350,10 +350,11 @@ impl StateStore {
         Ok(())
     }
 
-    /// Whether a fault of [`Self::health`] is one that all gateways of the state have: not of a file, not of this gateway's clock, and not where
-    /// [`Self::has_written`] was never true, so that perhaps only this one does not reach the database.
+    /// Whether a fault of [`Self::health`] is one that all gateways of the state have: not of a file, not of this gateway's clock, not one that
+    /// a restart mends, and not where [`Self::has_written`] was never true, so that perhaps only this one does not reach the database.
     pub fn shares_fault(&self, now: Timestamp) -> bool {
         self.engine.is_shared()
+            && !self.engine.needs_restart()
             && self.was_proven.load(Ordering::Relaxed)
             && self.clock_health(now).is_ok()
     }

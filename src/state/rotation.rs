@@ -124,6 +124,8 @@ pub struct Rotated {
     pub rows: Vec<(&'static str, u64)>,
     /// Whether nothing of the level before is left in SQLite's log. PostgreSQL keeps its log, and the answer is true.
     pub log_is_empty: bool,
+    /// Whether PostgreSQL warned at the commit: the standby may lack the rotation.
+    pub may_lack_standby: bool,
 }
 
 /// Adds a key for the next level to the file, durably, unless the file has one.
@@ -131,13 +133,22 @@ pub struct Rotated {
 /// # Errors
 /// The file has as many keys as it can, or cannot be replaced: it is as before.
 pub fn prepare(settings: &StateSettings, levels: Levels) -> Result<(), OpenFault> {
-    if levels.keys > levels.state {
-        return Ok(());
+    match has_next(settings, levels)? {
+        true => Ok(()),
+        false => hash_key::add(&settings.hash_key, levels.keys),
     }
-    if levels.keys >= MOST_KEYS {
+}
+
+/// Whether the file has a key for the next level already.
+///
+/// # Errors
+/// It has none, and as many keys as it can.
+pub fn has_next(settings: &StateSettings, levels: Levels) -> Result<bool, OpenFault> {
+    let has_next = levels.keys > levels.state;
+    if !has_next && levels.keys >= MOST_KEYS {
         return Err(OpenFault::KeysFull(settings.hash_key.clone()));
     }
-    hash_key::add(&settings.hash_key, levels.keys)
+    Ok(has_next)
 }
 
 /// The step of a state to its next level.

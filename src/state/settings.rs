@@ -151,6 +151,11 @@ pub enum OpenFault {
     /// SQLite cannot use the file.
     #[error("{0} cannot be used: {1}; it is left as it is: restore a backup, or name another file")]
     Damaged(PathBuf, String),
+    /// The disk, or the rights of the file, are in the way.
+    #[error(
+        "{0} cannot be used now: {1}; nothing changed: make space, or mend the disk or the rights, then try again"
+    )]
+    Unusable(PathBuf, String),
     /// Another process holds the write lock.
     #[error("{0} is locked by another process: end that process, then start again")]
     Locked(PathBuf),
@@ -194,30 +199,54 @@ pub enum OpenFault {
     #[error("{0} can be read by others (mode {1:o}): chmod 600")]
     KeyReadable(PathBuf, u32),
     /// The key file does not have 32 bytes.
-    #[error("{0} does not hold a hash key: it has to be 32 random bytes")]
+    #[error("{0} does not hold a key: it has to be 32 random bytes")]
     KeyMalformed(PathBuf),
     /// The file does not hold keys side by side.
     #[error(
-        "{0} does not hold hash keys: its {1} bytes are not 32 random ones for each of at most 16 keys; restore the file"
+        "{0} does not hold hash keys: its {1} bytes are not 32 random ones for each of at most 16 different keys; restore the file"
     )]
     KeysMalformed(PathBuf, usize),
     /// No further key fits.
-    #[error("{0} holds 16 keys already, and none can be added")]
+    #[error(
+        "{0} holds 16 keys already, and none can be added: after another leak, begin a new state (docs/state.md, \"A lost key\")"
+    )]
     KeysFull(PathBuf),
+    /// The file cannot be replaced by one with a further key.
+    #[error(
+        "{0}: no key can be added: {1}; nothing changed. Where the program cannot change the file, make the file of the next keys by hand \
+         (docs/state.md, \"The hash key\")"
+    )]
+    KeyNotAdded(PathBuf, #[source] io::Error),
     /// The hash key of the state was rotated, and the file lacks the new key.
     #[error(
-        "the hash key of the state was rotated {rotations} times, and {key} lacks the last key: copy the file from the machine on which \
-         `portvakt state rotate-hash-key` ran"
+        "the hash key of the state was rotated to level {level}, and {key} lacks the last key, or is another file: copy it from the machine on \
+         which `portvakt state rotate-hash-key` ran"
     )]
     KeyRotated {
         /// The key file.
         key: PathBuf,
-        /// The number of rotations of the state.
-        rotations: usize,
+        /// The level of the state.
+        level: usize,
     },
     /// Another process rotated the hash key meanwhile.
     #[error("another process has rotated the hash key of the state: nothing changed")]
     RotatedMeanwhile,
+    /// The connection failed at the end of a rotation.
+    #[error(
+        "{reason}: it is not known whether the hash key was rotated. Run the command without --yes: if the state has level {level}, \
+         the rotation is done"
+    )]
+    RotationUnclear {
+        /// The failure.
+        reason: String,
+        /// The level after the rotation.
+        level: usize,
+    },
+    /// A table is locked.
+    #[error(
+        "{0}: a table is in use, as by pg_dump; nothing changed: run the command again after that"
+    )]
+    TableInUse(String),
     /// No key for the next level is in the file.
     #[error("{0} has no key that the state does not use: nothing changed")]
     NoNextKey(PathBuf),

@@ -37,12 +37,17 @@ pub struct Maintenance {
 }
 
 impl Maintenance {
-    /// Connects to the database of a configuration; the tables are made if there are none.
+    /// Connects to the database of a configuration; the tables are made if there are none, with the level of the hash key whose check value
+    /// is `level`.
     ///
     /// # Errors
     /// The database cannot be used, or belongs to another key.
-    pub fn open(settings: &StateSettings, postgres: &PostgresSettings) -> Result<Self, OpenFault> {
-        Self::connect(settings, postgres, true)
+    pub fn open(
+        settings: &StateSettings,
+        postgres: &PostgresSettings,
+        level: &str,
+    ) -> Result<Self, OpenFault> {
+        Self::connect(settings, postgres, Some(level))
     }
 
     /// Connects to a database that has tables. Makes neither tables nor a key.
@@ -53,7 +58,7 @@ impl Maintenance {
         settings: &StateSettings,
         postgres: &PostgresSettings,
     ) -> Result<Self, OpenFault> {
-        Self::connect(settings, postgres, false)
+        Self::connect(settings, postgres, None)
     }
 
     /// Connects to a database that has the tables of this version, to read it: the server refuses every change of this connection.
@@ -87,16 +92,16 @@ impl Maintenance {
     fn connect(
         settings: &StateSettings,
         postgres: &PostgresSettings,
-        makes_tables: bool,
+        new: Option<&str>,
     ) -> Result<Self, OpenFault> {
         let runtime = runtime()?;
         let session = runtime.block_on(async {
             let connector = Connector::new(postgres.clone());
             let mut session = connector.connect().await.map_err(OpenFault::Postgres)?;
-            if !makes_tables {
+            if new.is_none() {
                 migrate::must_exist(&mut session).await?;
             }
-            migrate::prepare(&mut session, &settings.hash_key).await?;
+            migrate::prepare(&mut session, &settings.hash_key, new).await?;
             Ok::<_, OpenFault>(session)
         })?;
         Ok(Self { runtime, session })

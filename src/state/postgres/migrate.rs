@@ -46,9 +46,14 @@ const CUSTOMERS_AND_MOVES: &str = include_str!("customers_and_moves.sql");
 /// CTL-3: the step from 4 to 5, for the stream of events and the customers in them.
 const EVENTS: &str = include_str!("events.sql");
 
-/// Makes the tables where there are none, and checks schema and key. Returns the keys of the database's level.
-pub(super) async fn prepare(session: &mut Session, key: &Path) -> Result<Keys, OpenFault> {
-    in_time(make(session, key)).await
+/// Makes the tables where there are none, of the newest level or of the one with the check value `level`, and checks schema and key. Returns
+/// the keys of the database's level.
+pub(super) async fn prepare(
+    session: &mut Session,
+    key: &Path,
+    level: Option<&str>,
+) -> Result<Keys, OpenFault> {
+    in_time(make(session, key, level)).await
 }
 
 /// Refuses a database without tables.
@@ -112,7 +117,7 @@ pub(super) async fn in_time<T>(
     done.unwrap_or_else(|_| Err(OpenFault::Postgres(late())))
 }
 
-async fn make(session: &mut Session, key: &Path) -> Result<Keys, OpenFault> {
+async fn make(session: &mut Session, key: &Path, level: Option<&str>) -> Result<Keys, OpenFault> {
     let fault = |error: Error| OpenFault::Postgres(text(&error));
     let transaction = session.client.transaction().await.map_err(fault)?;
     transaction
@@ -121,7 +126,7 @@ async fn make(session: &mut Session, key: &Path) -> Result<Keys, OpenFault> {
         .map_err(fault)?;
     let found = meta(&transaction).await.map_err(fault)?;
     let Some(found) = found else {
-        let keys = key_of_a_new_database(key)?;
+        let keys = key_of_a_new_database(key, level)?;
         for step in TABLES {
             transaction.batch_execute(step).await.map_err(fault)?;
         }
@@ -226,7 +231,7 @@ pub(super) async fn meta(transaction: &impl GenericClient) -> Result<Option<Meta
     }))
 }
 
-fn key_of_a_new_database(path: &Path) -> Result<Keys, OpenFault> {
+fn key_of_a_new_database(path: &Path, level: Option<&str>) -> Result<Keys, OpenFault> {
     let chain = match KeyChain::read(path)? {
         Some(chain) => chain,
         None => {
@@ -235,5 +240,11 @@ fn key_of_a_new_database(path: &Path) -> Result<Keys, OpenFault> {
             KeyChain::make(path)?
         }
     };
-    Ok(chain.newest())
+    match level {
+        None => Ok(chain.newest()),
+        Some(check) => {
+            let keys = chain.with_check(check);
+            keys.ok_or_else(|| OpenFault::PostgresKeyForeign(path.to_owned()))
+        }
+    }
 }

@@ -87,6 +87,11 @@ pub(super) struct Postgres {
 }
 
 impl Postgres {
+    /// Whether the state was replaced, or its hash key rotated, since this process began.
+    pub(super) fn needs_restart(&self) -> bool {
+        self.shared.connector.check_state().is_err()
+    }
+
     pub(super) fn open(
         settings: &StateSettings,
         postgres: &PostgresSettings,
@@ -198,7 +203,7 @@ async fn begin(
 ) -> Result<(Follower, Keys), OpenFault> {
     let connector = Connector::new(postgres.clone());
     let mut session = first(&connector).await?;
-    let keys = migrate::prepare(&mut session, &settings.hash_key).await?;
+    let keys = migrate::prepare(&mut session, &settings.hash_key, None).await?;
     migrate::keep_recorded(&mut session, settings, true).await?;
     let clock = migrate::in_time(stored_clock(&session)).await?;
     // The connections below need its place.

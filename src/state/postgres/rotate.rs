@@ -8,6 +8,7 @@ use super::{
     connect::{LEVEL_SETTING, text},
     maintain::Maintenance,
     migrate::{self, LOCK, NOTICES_ROTATION},
+    session::OF_LEVEL,
 };
 use crate::{
     OpenFault, StateSettings,
@@ -15,6 +16,7 @@ use crate::{
     rotation::{self, Levels, MovedRow, Rotated, TABLES, Table},
 };
 use portvakt_base::hex;
+use std::sync::atomic::Ordering;
 use tokio_postgres::{Error, Row, types::ToSql};
 use uuid::Uuid;
 
@@ -41,8 +43,8 @@ fn earlier() -> String {
 fn refuse_others(keys: &Keys) -> String {
     let check = keys.check_value();
     format!(
-        "ALTER TABLE attempt DROP CONSTRAINT IF EXISTS hash_key_check,
-        ADD CONSTRAINT hash_key_check CHECK (coalesce(current_setting('{LEVEL_SETTING}', true), '') = '{check}') NOT VALID"
+        "ALTER TABLE attempt DROP CONSTRAINT IF EXISTS {OF_LEVEL},
+        ADD CONSTRAINT {OF_LEVEL} CHECK (coalesce(current_setting('{LEVEL_SETTING}', true), '') = '{check}') NOT VALID"
     )
 }
 
@@ -68,7 +70,8 @@ impl Maintenance {
         let mut names: Vec<&str> = TABLES.iter().map(|table| table.name).collect();
         names.extend(["change", "attempt"]);
         let names = names.join(", ");
-        self.run(&format!("LOCK TABLE {names} IN ACCESS EXCLUSIVE MODE"))?;
+        self.run(&format!("LOCK TABLE {names} IN ACCESS EXCLUSIVE MODE"))
+            .map_err(|fault| OpenFault::TableInUse(fault.to_string()))?;
         let (keys, levels) = self.keys(settings)?;
         if levels.state != planned.state {
             return Err(OpenFault::RotatedMeanwhile);
@@ -84,12 +87,20 @@ impl Maintenance {
         for (name, value) in next.keys.records() {
             self.query(record, &[&name, &value])?;
         }
-        self.run("COMMIT")?;
+        let to = next.keys.level();
+        let warned = &self.session.warned;
+        warned.store(false, Ordering::Release);
+        let unclear = |fault: OpenFault| OpenFault::RotationUnclear {
+            reason: fault.to_string(),
+            level: to,
+        };
+        self.run("COMMIT").map_err(unclear)?;
         Ok(Rotated {
             from: levels.state,
-            to: next.keys.level(),
+            to,
             rows,
             log_is_empty: true,
+            may_lack_standby: warned.load(Ordering::Acquire),
         })
     }
 

@@ -18,6 +18,9 @@ use uuid::Uuid;
 const SESSION: &str = "SET lock_timeout = '3s'; SET idle_in_transaction_session_timeout = '3s'; SET statement_timeout = 0;
     SET idle_session_timeout = 0; SET client_min_messages = warning; SET default_transaction_isolation = 'read committed'";
 
+/// The constraint by which the database refuses what a session of another level of the hash key writes.
+pub(super) const OF_LEVEL: &str = "hash_key_check";
+
 /// A setting that only this session has.
 const NAME: &str = "SELECT current_setting('portvakt.session', true)";
 
@@ -177,6 +180,9 @@ async fn drive<S>(
 /// An error for the operator, with its causes. Rows and parameters are never part of it.
 pub(super) fn text(error: &tokio_postgres::Error) -> String {
     if let Some(error) = error.as_db_error() {
+        if error.constraint() == Some(OF_LEVEL) {
+            return "the hash key of the state was rotated: restart the gateway".to_owned();
+        }
         return format!("{} ({})", error.message(), error.code().code());
     }
     causes::describe(error)

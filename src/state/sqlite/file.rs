@@ -377,6 +377,38 @@ pub(super) fn damaged(path: &Path, error: &rusqlite::Error) -> OpenFault {
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy) => OpenFault::Locked(path.to_owned()),
         Some(ErrorCode::NotADatabase) => OpenFault::Foreign(path.to_owned()),
+        Some(
+            ErrorCode::DiskFull
+            | ErrorCode::SystemIoFailure
+            | ErrorCode::ReadOnly
+            | ErrorCode::CannotOpen
+            | ErrorCode::PermissionDenied
+            | ErrorCode::OutOfMemory,
+        ) => OpenFault::Unusable(path.to_owned(), error.to_string()),
         _ => OpenFault::Damaged(path.to_owned(), error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rusqlite::ffi;
+
+    #[test]
+    fn a_disk_that_is_in_the_way_is_no_damage() {
+        let said = |code| {
+            let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+            damaged(Path::new("portvakt.db"), &error).to_string()
+        };
+        for code in [
+            ffi::SQLITE_FULL,
+            ffi::SQLITE_IOERR,
+            ffi::SQLITE_READONLY,
+            ffi::SQLITE_CANTOPEN,
+        ] {
+            let text = said(code);
+            assert!(text.contains("nothing changed: make space"), "{text}");
+        }
+        assert!(said(ffi::SQLITE_CORRUPT).contains("restore a backup"));
     }
 }

@@ -26,7 +26,15 @@ const SETTINGS: &str =
 /// The file or its key cannot be used, or another version wrote the file.
 pub fn levels(settings: &StateSettings) -> Result<Levels, OpenFault> {
     let connection = file::connect_reader(&settings.file).map_err(fault(&settings.file))?;
-    Ok(keys(&connection, settings)?.1)
+    levels_of(&connection, settings)
+}
+
+/// The same, of an open file.
+///
+/// # Errors
+/// The file or its key cannot be used, or another version wrote the file.
+pub fn levels_of(connection: &Connection, settings: &StateSettings) -> Result<Levels, OpenFault> {
+    Ok(keys(connection, settings)?.1)
 }
 
 /// Moves the file to the next level, for which there is a key.
@@ -60,6 +68,7 @@ pub fn rotate(settings: &StateSettings, planned: Levels) -> Result<Rotated, Open
         to: next.keys.level(),
         rows,
         log_is_empty: empty_log(&connection).unwrap_or(false),
+        may_lack_standby: false,
     })
 }
 

@@ -12,7 +12,7 @@ use crate::hex;
 use crate::state::{
     PostgresSettings, StateSettings,
     postgres::maintain::Maintenance,
-    sqlite::{clock, file},
+    sqlite::{clock, file, rotate},
 };
 use rusqlite::{Connection, types::ValueRef};
 use sha2::{Digest, Sha256};
@@ -80,9 +80,11 @@ pub(super) fn copy(
     let path = settings.file.as_path();
     let file = open_alone(path)?;
     let level = file::prove(&file, settings)?;
-    let database = Maintenance::open(settings, postgres)?;
+    let database = Maintenance::open(settings, postgres, &level)?;
     if database.column("SELECT value FROM meta WHERE name = 'key_check'")? != [level] {
-        return Err(StateFault::OtherLevel);
+        let database = database.levels(settings)?.state;
+        let file = rotate::levels_of(&file, settings)?.state;
+        return Err(StateFault::OtherLevel { file, database });
     }
     database.run("SET idle_in_transaction_session_timeout = 0; BEGIN")?;
     database

@@ -35,10 +35,15 @@ pub enum StateFault {
     NotEmpty(&'static str),
     /// The file and the database have different levels of the hash key.
     #[error(
-        "the file and the database have different levels of the hash key: rotate that of the file first (portvakt state rotate-hash-key, with a \
-         configuration without state.postgres)"
+        "the file has level {file} of the hash key, and the database level {database}: rotate the one with the lower level first (portvakt state \
+         rotate-hash-key --yes, of the file with a configuration without state.postgres)"
     )]
-    OtherLevel,
+    OtherLevel {
+        /// The level of the file.
+        file: usize,
+        /// The level of the database.
+        database: usize,
+    },
     /// The rows that were written are not those of the file.
     #[error("table {0} differs from the file: nothing was committed")]
     Differs(&'static str),

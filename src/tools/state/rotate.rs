@@ -68,7 +68,10 @@ fn steps(
     let levels = levels()?;
     let mut said = found(settings, levels);
     match wanted {
-        Wanted::Plan => said += PLAN,
+        Wanted::Plan => {
+            said += known_since(rotation::has_next(settings, levels)?);
+            said += PLAN;
+        }
         Wanted::Prepare => {
             rotation::prepare(settings, levels)?;
             said += match levels.keys > levels.state {
@@ -78,6 +81,7 @@ fn steps(
             said += PREPARED;
         }
         Wanted::Rotate => {
+            said += known_since(rotation::has_next(settings, levels)?);
             rotation::prepare(settings, levels)?;
             said += &rotated(settings, &rotate(levels)?);
         }
@@ -87,6 +91,17 @@ fn steps(
 
 const PLAN: &str = "would add a key to the file unless it has the next one, and rewrite every row with a hash in one transaction. Running gateways refuse \
 requests that need the state from then on, until they are restarted.\nNothing changed: --yes rotates, --prepare only adds the key\n";
+
+/// What a key that was there already means.
+const fn known_since(has_next: bool) -> &'static str {
+    match has_next {
+        true => {
+            "the file has the next key already: who has read the file since it was added knows it. After a leak since then rotate twice: a second rotation \
+gets a new key\n"
+        }
+        false => "",
+    }
+}
 
 const PREPARED: &str = "next: copy the file to the machine of every gateway of this state, keep a copy with the backups, then run the command with \
 --yes on one machine\n";
@@ -112,6 +127,9 @@ fn rotated(settings: &StateSettings, rotated: &Rotated) -> String {
         rotated.to,
         settings.hash_key.display()
     );
+    if rotated.may_lack_standby {
+        text += "the wait for the standby was cancelled: do not promote it before it has caught up, or it has the level before\n";
+    }
     text += match (&settings.engine, rotated.log_is_empty) {
         (EngineSettings::Sqlite, true) => {
             "then run `portvakt state vacuum`: space that was free before may hold hashes of earlier levels\n"

@@ -251,7 +251,10 @@ async fn state_and_key_belong_together() {
         write(&vec![7; length], 0o600);
         assert_eq!(
             place.refused(),
-            "state/hash.key does not hold a hash key: it has to be 32 random bytes"
+            format!(
+                "state/hash.key does not hold hash keys: its {length} bytes are not 32 random ones for each of at most 16 different keys; \
+                 restore the file"
+            )
         );
     }
     for bad in [0o640, 0o604, 0o644] {

@@ -318,7 +318,7 @@ async fn what_was_stored_is_found<D: Kept>() {
     ] {
         let said = fault.to_string();
         assert!(
-            said.contains("was rotated 1 times") && said.contains("lacks the last key"),
+            said.contains("was rotated to level 2") && said.contains("lacks the last key"),
             "{said}"
         );
     }
@@ -448,6 +448,73 @@ fn a_gateway_of_an_earlier_version_keeps_its_level() {
     assert!(refused.is_err());
 }
 
+/// What the server says at the end of a rotation is told: a warning as at a cancelled wait for the standby, and a connection that ends.
+#[test]
+fn the_end_of_a_rotation_of_a_database_is_told_as_it_is() {
+    let Some(server) = postgres() else { return };
+    let data = PostgresSchema::new();
+    apart(|| data_open(&data));
+    let (user, state) = (data.user(), data.state());
+    let at_commit = |statement: &str| {
+        server.sql(&format!(
+            "CREATE OR REPLACE FUNCTION {user}.at_commit() RETURNS trigger LANGUAGE plpgsql AS
+                $$ BEGIN {statement}; RETURN NULL; END $$;
+            DROP TRIGGER IF EXISTS at_commit ON {user}.meta;
+            CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT OR UPDATE ON {user}.meta
+                DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION {user}.at_commit()"
+        ));
+    };
+    at_commit("RAISE WARNING 'the wait is cancelled'");
+    let done = rotated(&state);
+    assert!(done.may_lack_standby && done.to == 2);
+    at_commit("PERFORM pg_terminate_backend(pg_backend_pid())");
+    let from = levels(&state);
+    rotation::prepare(&state, from).unwrap();
+    let fault = rotate_from(&state, from).unwrap_err().to_string();
+    for part in ["it is not known whether", "without --yes", "has level 3"] {
+        assert!(fault.contains(part), "{fault}");
+    }
+    at_commit("NULL");
+    let done = rotated(&state);
+    assert!(!done.may_lack_standby && done.to == 3);
+}
+
+/// A file with a key that is only prepared is copied with its level; a database of another level is named with what to do.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_file_is_copied_with_its_level() {
+    if postgres().is_none() {
+        return;
+    }
+    for makes_database in [false, true] {
+        let data = PostgresSchema::new();
+        let (user, host) = (data.user(), postgres().unwrap().folder().display());
+        let url = format!("postgres: {{url: 'postgres://{user}@/postgres?host={host}'}}");
+        let gate = Gate::builder().state(&url).for_program();
+        let own = |name: &str| gate.folder().join("state").join(name);
+        let file = StateSettings::new(own("portvakt.db"), own("hash.key"));
+        let store = StateStore::open(&file).unwrap();
+        fill(&store).await;
+        drop(store);
+        rotation::prepare(&file, levels(&file)).unwrap();
+        let mut database = data.state();
+        database.hash_key = own("hash.key");
+        if makes_database {
+            drop(StateStore::open(&database).unwrap());
+        }
+        let copied = command(&gate, &["state", "copy"]);
+        if makes_database {
+            let said = String::from_utf8(copied.stderr).unwrap();
+            assert!(
+                said.contains("the file has level 1") && said.contains("the database level 2"),
+                "{said}"
+            );
+        } else {
+            assert!(copied.status.success(), "{copied:?}");
+            assert_eq!(levels(&database), Levels { state: 1, keys: 2 });
+        }
+    }
+}
+
 fn command(gate: &Gate, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_portvakt"))
         .args(arguments)
@@ -506,11 +573,16 @@ fn a_gateway_goes_on(builder: crate::harness::GateBuilder) {
     accepted(&gate, &over1(Call::accounts()).present());
     let done = says(&gate, &["state", "rotate-hash-key", "--yes"]);
     assert!(done.contains("had level 1, and has level 2 now"), "{done}");
+    assert!(done.contains("has the next key already"), "{done}");
     // No key is shown.
     assert!(!done.contains("psu-"), "{done}");
     eventually("the gateway says what to do", || {
         let answer = gate.control("/readyz");
         answer.status == 503 && answer.json().to_string().contains(RESTART)
+    });
+    // Only its own restart helps.
+    eventually("it is its own fault", || {
+        gate.control("/readyz?local=1").status == 503
     });
     for call in [of_psu(Call::balances()), over1(Call::payment())] {
         refused(&gate, &call, 503, "SYSTEM_ERROR", "state-unavailable");
