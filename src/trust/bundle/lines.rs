@@ -7,8 +7,6 @@ use serde_saphyr::Spanned;
 /// A part of the document. Numbers are counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// The format.
-    Format,
     /// The time as of which lists were judged.
     AsOf,
     /// The list of lists.
@@ -35,7 +33,6 @@ type Part = Spanned<IgnoredAny>;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Lines {
-    format: Option<Part>,
     as_of: Option<Part>,
     list_of_lists: Option<Part>,
     lists: Vec<Part>,
@@ -61,7 +58,6 @@ impl Lines {
     /// The line of a part, counted from 1.
     pub(super) fn of(&self, place: Place) -> Option<u64> {
         let part = match place {
-            Place::Format => self.format.as_ref(),
             Place::AsOf => self.as_of.as_ref(),
             Place::ListOfLists => self.list_of_lists.as_ref(),
             Place::List(at) => self.lists.get(at),

@@ -8,12 +8,13 @@ use super::{
     parse::parse,
 };
 use serde::Deserialize;
+use serde_saphyr::Spanned;
 use std::cell::OnceCell;
 
 /// Enough of the file to know its format.
 #[derive(Deserialize)]
 struct Format {
-    format: u64,
+    format: Spanned<u64>,
 }
 
 impl BundleDocument {
@@ -24,9 +25,11 @@ impl BundleDocument {
     pub fn read(text: &str) -> Result<Self, DocumentFault> {
         // The format comes first: of another one, a key that is unknown here would be no fault.
         let Format { format } = parse(text)?;
-        if format != FORMAT {
-            let fault = DocumentFault::Format(format);
-            return Err(Lines::read(text).add(Place::Format, fault));
+        if format.value != FORMAT {
+            return Err(DocumentFault::At {
+                line: format.referenced.line(),
+                fault: Box::new(DocumentFault::Format(format.value)),
+            });
         }
         let read: Self = parse(text)?;
         let judged = judge_document(&read);

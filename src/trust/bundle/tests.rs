@@ -159,6 +159,18 @@ fn a_whole_document() {
     );
 }
 
+/// A later format may say the same things in another form: its fault has its line nevertheless.
+//= CRT-8 refused
+#[test]
+fn another_format_has_its_line_whatever_follows() {
+    let fault =
+        BundleDocument::read("# of tomorrow\nformat: 3\nlists: 7\nanchors: x\n").unwrap_err();
+    assert!(
+        fault.to_string().contains("line 2: it has the format 3"),
+        "{fault}"
+    );
+}
+
 //= CRT-8 refused
 #[test]
 fn what_no_document_says() {
