@@ -3,7 +3,7 @@
 #
 # Usage: .ci/test.sh [all | systems | bounds]
 #   all      every test that takes seconds: of the library, the programs, tests/it, and the examples in the documentation
-#   systems  those of tests/it and of portvakt-lists that need other programs or more than seconds, and then the bounds among them
+#   systems  those that need other programs or more than seconds: of tests/it, portvakt-lists and portvakt-state, then the bounds among them
 #   bounds   those of the others that assert an upper bound on a time: one after the other, with nothing beside them, three tries each
 #
 # A test that fails because a wait ran out (harness::RAN_OUT, or the state's) may have failed because the machine was slow. It runs
@@ -33,8 +33,12 @@ mapfile -t programs < <(
 it=$(printf '%s\n' "${programs[@]}" | grep '/it-' || true)
 [ -n "$it" ] || { echo "tests/it is not among the built tests" >&2 && exit 1; }
 
-lists=$(printf '%s\n' "${programs[@]}" | grep '/portvakt_lists-' || true)
-[ -n "$lists" ] || { echo "the tests of portvakt-lists are not among the built tests" >&2 && exit 1; }
+with_systems=("$it")
+for crate in portvakt_lists portvakt_state; do
+    program=$(printf '%s\n' "${programs[@]}" | grep "/$crate-" || true)
+    [ -n "$program" ] || { echo "the tests of $crate are not among the built tests" >&2 && exit 1; }
+    with_systems+=("$program")
+done
 
 # What tells the programs that tests start from those of another build.
 started() {
@@ -109,7 +113,7 @@ all)
     cargo test --workspace --features sandbox --doc || failed=1
     ;;
 systems)
-    for program in "$it" "$lists"; do
+    for program in "${with_systems[@]}"; do
         attempt "$program" --ignored systems:: --skip bounds:: || judge "$program"
         sed -n 's/^test \(.*\) \.\.\. .*<\([0-9.]*\)s>$/\2 \1/p' "$folder/out" >>"$folder/times"
     done

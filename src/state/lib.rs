@@ -117,7 +117,7 @@ use engine::Engine;
 use event_key::EventKey;
 use portvakt_base::clock::Timestamp;
 use portvakt_interface::headers::PsuId;
-use process::Process;
+use process::{Begun, Process};
 use rules::{Erasure, GiveBack, Mark, NewBinding, ScaEnd, Withdrawal};
 use std::{
     fmt,
@@ -191,15 +191,19 @@ impl StateStore {
     ///
     /// # Errors
     /// The store is unavailable, there is no memory for the request id, or the clock stepped back so far that an earlier use is unknown:
-    /// nothing is claimed.
+    /// nothing is claimed. Where the clock stepped forward meanwhile, so that an earlier use may just have been removed, what was claimed
+    /// stays claimed.
     pub async fn commit(&self, claim: ClaimRequest) -> Result<Decision, Unavailable> {
-        let in_memory = match self.process.begin(claim) {
-            Ok(in_memory) => in_memory,
+        let Begun { in_memory, judged } = match self.process.begin(claim) {
+            Ok(begun) => begun,
             Err(not_begun) => return not_begun.answer(),
         };
         let decision = self.decide(claim).await?;
-        if let (Decision::Held(_), Some(in_memory)) = (&decision, in_memory) {
-            in_memory.keep();
+        if matches!(decision, Decision::Held(_)) {
+            self.process.holds(judged)?;
+            if let Some(in_memory) = in_memory {
+                in_memory.keep();
+            }
         }
         Ok(decision)
     }
@@ -251,12 +255,16 @@ impl StateStore {
     /// Ends an SCA: its token is spent, and its session and consent are stored, in one step (SCA-12).
     ///
     /// # Errors
-    /// The store is unavailable: nothing changed.
+    /// The store is unavailable, or the clock stepped back so far that an earlier use of the token is unknown: nothing changed. Where the
+    /// clock stepped forward meanwhile, it is unknown whether something changed; the end may be reported again.
     pub async fn finish(&self, finish: Finish<'_>) -> Result<Finished, Unavailable> {
+        let judged = self.process.judge(finish.now)?;
         self.process.note(finish.now);
         let standing = self.blocks_now().await?;
         let end = ScaEnd::new(&self.keys, standing.moves(), finish);
-        self.engine.commit(end).await
+        let finished = self.engine.commit(end).await?;
+        self.process.holds(judged)?;
+        Ok(finished)
     }
 
     /// Binds or updates a PSU by the bank's statement (SCA-19, SCA-21).

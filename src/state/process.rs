@@ -143,29 +143,55 @@ impl Process {
         Ok(())
     }
 
+    /// Judges the time of a caller, before rows decide about it.
+    ///
+    /// # Errors
+    /// The clock stepped back too far.
+    pub(super) fn judge(&self, now: Timestamp) -> Result<Judged, Unavailable> {
+        // Read before the check: the clock may go on between them.
+        let judged = Judged(self.clock.latest().max(now));
+        self.clock.see(now)?;
+        Ok(judged)
+    }
+
+    /// Checks, after rows have decided about a caller's time, that none of them can have been removed meanwhile: the clock went on by no more
+    /// than [`rules::WAITS`] (REP-1, QUO-1, SCA-12).
+    ///
+    /// # Errors
+    /// The clock stepped forward.
+    pub(super) fn holds(&self, judged: Judged) -> Result<(), Unavailable> {
+        let (Judged(then), latest) = (judged, self.clock.latest());
+        if latest.unix() <= then.unix().saturating_add(rules::WAITS) {
+            return Ok(());
+        }
+        Err(Unavailable(format!(
+            "the clock went from {then} to {latest} while the state decided: what refuses this request may just have been removed"
+        )))
+    }
+
     /// Judges the clock and claims the request id in memory, before the engine decides about the rest.
     ///
     /// # Errors
     /// The id was used, or nothing can be claimed.
-    pub(super) fn begin(
-        &self,
-        claim: ClaimRequest,
-    ) -> Result<Option<ClaimedInMemory<'_>>, NotBegun> {
+    pub(super) fn begin(&self, claim: ClaimRequest) -> Result<Begun<'_>, NotBegun> {
         let clock = &self.clock;
-        if claim.request.is_some() || claim.quota.is_some() {
-            clock.see(claim.now)?;
-        }
+        let judged = if claim.request.is_some() || claim.quota.is_some() {
+            self.judge(claim.now)?
+        } else {
+            Judged(clock.latest())
+        };
         let durable = claim.durable_request();
         if durable.is_some_and(|request| request.may_be_removed(clock.latest())) {
             return Err(clock.behind().into());
         }
-        self.claim(claim).map_err(|refused| match refused {
+        let in_memory = self.claim(claim).map_err(|refused| match refused {
             IdClaim::Used => NotBegun::Replayed,
             IdClaim::Full => NotBegun::Unavailable(Unavailable(
                 "more requests than state.request_ids_in_memory allows".into(),
             )),
             IdClaim::Forgotten | IdClaim::First => clock.behind().into(),
-        })
+        })?;
+        Ok(Begun { in_memory, judged })
     }
 
     /// Claims the request id in memory, for safe and unsafe methods together: an id passes once, whatever the method (REP-1). The engine
@@ -187,6 +213,16 @@ impl Process {
             other => Err(other),
         }
     }
+}
+
+/// The latest known time when a caller's time was judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Judged(Timestamp);
+
+/// A claim that the engine may decide.
+pub(super) struct Begun<'a> {
+    pub(super) in_memory: Option<ClaimedInMemory<'a>>,
+    pub(super) judged: Judged,
 }
 
 /// The reason why a claim is answered before the engine decides about it.

@@ -37,7 +37,7 @@ pub(super) use expiry::Table;
 pub(super) use moves::{EndedMove, NewMove};
 pub use removal::Removal;
 pub(super) use removal::{LastRemoval, Mark};
-pub(super) use replay::{date_ends, is_too_far_back, may_be_removed};
+pub(super) use replay::{WAITS, date_ends, is_too_far_back, may_be_removed};
 pub(super) use sca::ScaEnd;
 
 #[cfg(test)]

@@ -1,10 +1,16 @@
 //! REP-1: a clock that steps back allows no replay, and one that steps back by more than 24 hours is not trusted.
 
 use super::{
-    BEGIN, DAY, Data, HOUR, RETENTIONS, at, call, dated, finish, hash, held, request, who,
+    BEGIN, DAY, Data, HOUR, PostgresSchema, RETENTIONS, SqliteFolder, at, call, dated, finish,
+    hash, held, request, who,
 };
 use crate::harness::eventually_async;
-use portvakt::state::{ClaimRequest, Decision, Finished, Retention, StateStore};
+use portvakt::state::{ClaimRequest, Decision, Finished, Retention, StateStore, Unavailable};
+use std::{
+    future::poll_fn,
+    pin::pin,
+    task::{Context, Poll},
+};
 
 on_every_engine!(
     a_step_back_of_a_day_or_less_opens_no_request_id,
@@ -16,6 +22,7 @@ on_every_engine!(
     a_step_back_behind_a_restart_opens_no_request_id,
     a_restart_refuses_nothing,
     clocks_that_differ_by_30_seconds_open_nothing,
+    a_step_back_of_more_than_a_day_ends_no_sca,
 );
 
 /// Claims the request id and the quota of a request; any decision but `Held` fails the test.
@@ -308,4 +315,72 @@ async fn clocks_that_differ_by_30_seconds_open_nothing<D: Data>() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn a_step_forward_while_a_change_waits_for_a_file() {
+    a_step_forward_while_a_change_waits::<SqliteFolder>().await;
+}
+
+#[tokio::test]
+async fn a_step_forward_while_a_change_waits_for_a_database() {
+    a_step_forward_while_a_change_waits::<PostgresSchema>().await;
+}
+
+/// What waits for the state when the clock goes on by more than ten seconds is not granted: the rows that refuse it may be gone.
+//= REP-1 refused
+//= SCA-12 refused
+async fn a_step_forward_while_a_change_waits<D: Data>() {
+    let data = D::new();
+    let store = data.open();
+    let mut now = BEGIN;
+    let waits = async |asked: ClaimRequest, forward| {
+        meanwhile(store.commit(asked), || store.note_time(at(forward))).await
+    };
+    let decided = waits(request(1, Retention::Day, now), now + 10).await;
+    held(decided.unwrap());
+    for retention in [Retention::Date, Retention::Day] {
+        now += 100;
+        let asked = request(now, retention, now);
+        let refused = waits(asked, now + 11).await.unwrap_err();
+        assert!(refused.0.contains("while the state decided"), "{refused:?}");
+        // It is not free again.
+        let again = store.commit(asked).await;
+        assert!(matches!(again, Ok(Decision::Replayed)), "{again:?}");
+    }
+    now += 100;
+    let refused = waits(call(now), now + 11).await.unwrap_err();
+    assert!(refused.0.contains("while the state decided"), "{refused:?}");
+    now += 100;
+    let ends = store.finish(finish(1, 1, "s", now));
+    let refused = meanwhile(ends, || store.note_time(at(now + 11))).await;
+    let refused = refused.unwrap_err();
+    assert!(refused.0.contains("while the state decided"), "{refused:?}");
+    let again = store.finish(finish(1, 1, "s", now)).await.unwrap();
+    assert_eq!(again, Finished::Again);
+}
+
+/// Lets something happen while a change waits, and returns its outcome.
+async fn meanwhile<T>(
+    change: impl Future<Output = Result<T, Unavailable>>,
+    happens: impl FnOnce(),
+) -> Result<T, Unavailable> {
+    let mut change = pin!(change);
+    let mut once = |context: &mut Context<'_>| Poll::Ready(change.as_mut().poll(context));
+    let Poll::Pending = poll_fn(&mut once).await else {
+        panic!("it did not wait");
+    };
+    happens();
+    change.await
+}
+
+/// More than a day back, no SCA ends either: its token may have been spent, and forgotten.
+//= SCA-12 refused
+async fn a_step_back_of_more_than_a_day_ends_no_sca<D: Data>() {
+    let data = D::new();
+    let store = data.open();
+    let ended = store.finish(finish(1, 1, "s", BEGIN + DAY + 1)).await;
+    assert_eq!(ended.unwrap(), Finished::Done);
+    let refused = store.finish(finish(2, 1, "s", BEGIN)).await.unwrap_err();
+    assert!(refused.0.contains("the clock stepped back"), "{refused:?}");
 }

@@ -27,13 +27,16 @@ impl Ids {
                 process.note(at(now));
             }
             // What happens when it is dropped is a step of its own.
-            begun.map(std::mem::forget)
+            begun.map(|begun| {
+                std::mem::forget(begun.in_memory);
+                begun.judged
+            })
         });
         match begun {
-            Ok(()) if self.retention == Retention::Memory => {
+            Ok(_) if self.retention == Retention::Memory => {
                 gateway.requests[request] = Request::Held { now };
             }
-            Ok(()) => gateway.requests[request] = Request::Begun { now },
+            Ok(judged) => gateway.requests[request] = Request::Begun { now, judged },
             Err(refused) => {
                 gateway.requests.remove(request);
                 match refused {
@@ -61,15 +64,18 @@ impl Ids {
             quota: None,
             now,
         };
-        gateway
-            .memory
-            .act(|process| process.begin(claim).map(std::mem::forget).is_ok());
+        gateway.memory.act(|process| {
+            process
+                .begin(claim)
+                .map(|begun| std::mem::forget(begun.in_memory))
+                .is_ok()
+        });
     }
 
     /// A transaction takes the row, and decides.
     pub(super) fn decide(&self, state: &mut State, number: usize, request: usize) {
         let gateway = &mut state.gateways[number];
-        let Request::Begun { now } = gateway.requests[request] else {
+        let Request::Begun { now, judged } = gateway.requests[request] else {
             return;
         };
         let mut batch = Vec::new();
@@ -80,9 +86,17 @@ impl Ids {
         let is_early = self.fault == Some(Fault::AnswersBeforeCommit);
         gateway.requests[request] = match is_held {
             true if is_early => Request::Held { now },
-            true => Request::Decided { now, is_held },
+            true => Request::Decided {
+                now,
+                judged,
+                is_held,
+            },
             // Nothing is written.
-            false => Request::Committed { now, is_held },
+            false => Request::Committed {
+                now,
+                judged,
+                is_held,
+            },
         };
         if is_held {
             gateway.written = written;
@@ -104,13 +118,23 @@ impl Ids {
     /// The caller is told the outcome.
     pub(super) fn answer(&self, state: &mut State, number: usize, request: usize) {
         let gateway = &mut state.gateways[number];
-        let Request::Committed { now, is_held } = gateway.requests[request] else {
+        let Request::Committed {
+            now,
+            judged,
+            is_held,
+        } = gateway.requests[request]
+        else {
             return;
         };
-        if is_held {
+        let holds = gateway.memory.act(|process| process.holds(judged).is_ok());
+        if is_held && (holds || self.fault == Some(Fault::WaitsAnyTime)) {
             gateway.requests[request] = Request::Held { now };
         } else {
-            see("refused_by_store");
+            see(if is_held {
+                "refused_by_clock"
+            } else {
+                "refused_by_store"
+            });
             gateway.requests.remove(request);
             self.undo(state, number);
         }
@@ -119,7 +143,12 @@ impl Ids {
     /// The gateway asks on a new connection whether the transaction took effect, which it cannot do later then.
     pub(super) fn ask(&self, state: &mut State, number: usize, request: usize) {
         let gateway = &mut state.gateways[number];
-        let Request::Unclear { now, is_done } = gateway.requests[request] else {
+        let Request::Unclear {
+            now,
+            judged,
+            is_done,
+        } = gateway.requests[request]
+        else {
             return;
         };
         if is_done {
@@ -131,9 +160,13 @@ impl Ids {
         let blind = self.fault == Some(Fault::TakesUnclearForCommitted);
         gateway.written = Written::default();
         gateway.requests[request] = if is_done || blind {
-            Request::Committed { now, is_held }
+            Request::Committed {
+                now,
+                judged,
+                is_held,
+            }
         } else {
-            Request::Begun { now }
+            Request::Begun { now, judged }
         };
     }
 

@@ -8,7 +8,7 @@ use crate::{
         BEGIN, DAY, at,
         store::{Tables, Written},
     },
-    process::Process,
+    process::{Judged, Process},
     request_ids::{KeptIds, RequestIds},
 };
 use std::{cell::RefCell, sync::Arc};
@@ -50,6 +50,8 @@ pub(super) enum Fault {
     ForgetsIdsAtRestart,
     ForgetsTheClock,
     SweepsWithoutTheClock,
+    /// Nobody asks how far the clock went while a claim waited.
+    WaitsAnyTime,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +61,7 @@ pub(super) struct Ids {
     pub(super) requests: usize,
     pub(super) retention: Retention,
     pub(super) times: &'static [u64],
-    /// The seconds by which clocks differ and step back at most.
+    /// The seconds by which clocks differ and step back at most, and by which one is ahead of a claim that waits.
     pub(super) apart: u64,
     pub(super) fault: Option<Fault>,
 }
@@ -122,7 +124,8 @@ impl Ids {
     /// Whether a clock may show a time.
     pub(super) fn may_show(&self, state: &State, time: u64) -> bool {
         let mut others = state.gateways.iter();
-        time + self.apart >= state.latest && others.all(|other| time <= other.clock + self.apart)
+        time + self.apart >= state.latest
+            && others.all(|other| time <= other.clock.min(other.waits_since()) + self.apart)
     }
 
     /// Whether a transaction of another request holds the row.
@@ -148,13 +151,25 @@ pub(super) enum Request {
     /// Its Date was judged; its body is under way.
     Admitted,
     /// Its id is claimed in memory, and it waits for a transaction.
-    Begun { now: u64 },
+    Begun { now: u64, judged: Judged },
     /// The transaction has decided, and was sent.
-    Decided { now: u64, is_held: bool },
+    Decided {
+        now: u64,
+        judged: Judged,
+        is_held: bool,
+    },
     /// The connection was lost at the commit.
-    Unclear { now: u64, is_done: bool },
+    Unclear {
+        now: u64,
+        judged: Judged,
+        is_done: bool,
+    },
     /// The transaction is committed.
-    Committed { now: u64, is_held: bool },
+    Committed {
+        now: u64,
+        judged: Judged,
+        is_held: bool,
+    },
     /// The caller was told that it may forward the request.
     Held { now: u64 },
     /// The core was never connected, and the id is given back.
@@ -186,6 +201,18 @@ fn process(stored: ClockRow) -> Process {
 }
 
 impl Gateway {
+    /// The time of the first claim that waits.
+    fn waits_since(&self) -> u64 {
+        let waiting = self.requests.iter().map(|it| match it {
+            Request::Begun { now, .. }
+            | Request::Decided { now, .. }
+            | Request::Unclear { now, .. }
+            | Request::Committed { now, .. } => *now,
+            Request::Admitted | Request::Held { .. } | Request::GivingBack { .. } => ANY,
+        });
+        waiting.min().unwrap_or(ANY)
+    }
+
     /// Whether it has a transaction that nobody waits for.
     pub(super) fn has_orphan(&self) -> bool {
         let mut requests = self.requests.iter();
