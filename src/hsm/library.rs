@@ -60,6 +60,14 @@ impl LibraryFile {
         })
     }
 
+    /// Whether the library takes one call at a time. p11-kit's client has one connection for all calls, and where the server ends it while
+    /// several wait for their answers, one of them may wait for ever, so that the library can never be initialised again (0.24). Its server
+    /// handles one call after the other anyway.
+    pub(crate) fn takes_one_call(&self) -> bool {
+        let name = self.path.file_name();
+        name.is_some_and(|name| name.as_encoded_bytes().starts_with(b"p11-kit"))
+    }
+
     /// Whether both are one library: by its path also a new version of the file, since the one that is loaded stays.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.id == other.id || self.path == other.path

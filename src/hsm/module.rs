@@ -49,7 +49,7 @@ impl Load {
         });
         let own = Arc::clone(&load);
         spawn(move || {
-            let loaded = Module::new(&own.file.path).map(Arc::new);
+            let loaded = Module::new(&own.file).map(Arc::new);
             *lock(&own.loaded) = Some(loaded);
             own.returned.notify_all();
         })?;
@@ -123,6 +123,8 @@ type Attempt = (String, u64);
 pub(crate) struct Module {
     /// A call reads it; initialising it again, and its end, write it.
     library: RwLock<Library>,
+    /// Of a library that takes one call at a time: whose turn it is. Locked before `library`.
+    turn: Option<Mutex<()>>,
     /// The logins that failed, or may have failed, for their PIN. Locked during a login, so that a wrong PIN is tried once.
     spent: Mutex<BTreeMap<Attempt, LoadFault>>,
     /// The states of the keys in use.
@@ -149,22 +151,23 @@ impl Module {
         load.wait()
     }
 
-    fn new(path: &Path) -> Result<Self, LoadFault> {
+    fn new(file: &LibraryFile) -> Result<Self, LoadFault> {
         let fault = |error: Error| {
-            let path = path.display();
+            let path = file.path.display();
             let text = format!(
                 "{path} cannot be loaded as a PKCS#11 module: {}",
                 shown(&error)
             );
             LoadFault::new(Part::Module, text)
         };
-        let context = Pkcs11::new(path).map_err(fault)?;
+        let context = Pkcs11::new(&file.path).map_err(fault)?;
         initialize(&context).map_err(fault)?;
         Ok(Self {
             library: RwLock::new(Library {
                 context,
                 has_ended: false,
             }),
+            turn: file.takes_one_call().then(Mutex::default),
             spent: Mutex::default(),
             states: Mutex::default(),
         })
@@ -175,6 +178,7 @@ impl Module {
         &self,
         calls: impl FnOnce(&Pkcs11) -> Result<T, LoadFault>,
     ) -> Result<T, LoadFault> {
+        let _turn = self.turn.as_ref().map(lock);
         let library = self.library.read().unwrap_or_else(PoisonError::into_inner);
         match library.has_ended {
             true => Err(LoadFault::new(Part::Module, "the process ends")),
@@ -227,6 +231,7 @@ impl Module {
     /// Initialises the library again, as a client of p11-kit needs after its server was started again, unless one of its keys can be used
     /// or a call still runs. True if it was done.
     pub(crate) fn initialize_again(&self) -> bool {
+        let _turn = self.turn.as_ref().map(lock);
         let states = self.states();
         let mut usable = states.iter().filter(|state| state.fault().is_none());
         if let Some(usable) = usable.next() {
