@@ -50,9 +50,9 @@ pub(crate) const fn date_ends(date: Timestamp) -> Timestamp {
     Timestamp::from_unix(date.unix().saturating_add(DATE_ENDS))
 }
 
-/// The time by which the clock may go on while the caller of a change waits, in seconds: every row stays longer than it is needed, and longer
-/// than this (`rules/expiry.rs`). Engines answer within five seconds.
-pub(crate) const WAITS: u64 = 10;
+/// The time by which the clock may go on while the caller of a change waits, in seconds: every row stays so long after it is needed
+/// (`rules/expiry.rs`). Engines answer within five seconds; the rest is for the clocks of other gateways, which are heard of meanwhile.
+pub(crate) const WAITS: u64 = 60;
 
 /// Whether housekeeping may have removed a row with that end before a change that begins now is decided.
 pub(crate) const fn may_be_removed(until: Timestamp, latest: Timestamp) -> bool {
