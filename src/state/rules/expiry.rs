@@ -1,4 +1,4 @@
-//! The times at which housekeeping removes rows. Rows stay a minute longer than necessary because clocks differ; request ids stay three
+//! The times at which housekeeping removes rows. Rows stay a minute longer than necessary because clocks differ; request ids stay four
 //! minutes and spent tokens a day longer, because clocks step back.
 
 use super::{
@@ -76,7 +76,7 @@ mod tests {
         for (table, stays) in [
             (Table::Quota, 86_460),
             (Table::List, 960),
-            (Table::Request, 181),
+            (Table::Request, 241),
             (Table::Token, 86_461),
             (Table::Block, 86_461),
         ] {

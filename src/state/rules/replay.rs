@@ -13,8 +13,9 @@ const DATE_ENDS: u64 = 61;
 /// The time for which ids of unsafe methods are kept, and the maximum step of the clock, in seconds.
 pub(crate) const DAY: u64 = 24 * 60 * 60;
 
-/// The time that housekeeping leaves an id after its end, in seconds: an id with a Date one minute ahead can pass for two minutes.
-pub(crate) const STAYS: u64 = 3 * 60;
+/// The time that housekeeping leaves an id after its end, in seconds: an id with a Date one minute ahead can pass for two minutes, and its
+/// claim may wait for [`WAITS`].
+pub(crate) const STAYS: u64 = 3 * 60 + WAITS;
 
 impl RequestIdClaim {
     /// The last second in which the id counts as used, if it is claimed now.

@@ -228,7 +228,7 @@ const ALONE: Ids = Ids {
 const SAFE: Ids = Ids {
     retention: Retention::Date,
     times: &SHORT,
-    apart: 180,
+    apart: 240,
     ..PAYMENT
 };
 

@@ -20,13 +20,13 @@ pub(super) const DATE: u64 = BEGIN + 60;
 
 /// What clocks show: the Date is valid at the first two of them. At the fourth the row of an id that was claimed at the first is due, a day
 /// before the third it is valid once more.
-pub(super) const TIMES: [u64; 4] = [BEGIN, DATE + 60, DATE + 60 + DAY, BEGIN + DAY + 181];
+pub(super) const TIMES: [u64; 4] = [BEGIN, DATE + 60, DATE + 60 + DAY, BEGIN + DAY + 241];
 
 /// The first and the last second in which the Date is valid.
 pub(super) const VALID: [u64; 2] = [TIMES[0], TIMES[1]];
 
 /// The same for ids that are kept until their Date.
-pub(super) const SHORT: [u64; 4] = [BEGIN, DATE + 60, DATE + 181, DATE + 61 + 181];
+pub(super) const SHORT: [u64; 4] = [BEGIN, DATE + 60, DATE + 181, DATE + 61 + 241];
 
 /// More than any clock steps.
 pub(super) const ANY: u64 = u64::MAX / 2;
