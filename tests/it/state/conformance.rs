@@ -997,18 +997,18 @@ async fn housekeeping_removes_what_expired_and_nothing_else<D: Data>() {
     };
     let short = request(5_000, Retention::Date, BEGIN);
     let _ = held(store.commit(short).await.unwrap());
-    assert_eq!(left(BEGIN + 241).await.requests, Some(1_201));
-    assert_eq!(left(BEGIN + 242).await.requests, Some(1_200));
+    assert_eq!(left(BEGIN + 301).await.requests, Some(1_201));
+    assert_eq!(left(BEGIN + 302).await.requests, Some(1_200));
     let rows = left(BEGIN + HOUR).await;
     assert_eq!((rows.pages, rows.tokens), (Some(0), Some(1)));
     assert_eq!(left(BEGIN + DAY).await.quotas, Some(1_200));
-    // The second call of key 0 still counts. Ids stay three minutes longer, because a clock may step back.
+    // The second call of key 0 still counts. Ids stay four minutes longer, because a clock may step back, and a claim waits.
     let rows = left(BEGIN + DAY + 60).await;
     assert_eq!((rows.quotas, rows.requests), (Some(1), Some(1_200)));
     let taken = held(store.commit(call(0, BEGIN + DAY + 60)).await.unwrap());
     assert_eq!(taken.left().unwrap().calls, 2);
-    assert_eq!(left(BEGIN + DAY + 180).await.requests, Some(1_200));
-    assert_eq!(left(BEGIN + DAY + 181).await.requests, Some(0));
+    assert_eq!(left(BEGIN + DAY + 240).await.requests, Some(1_200));
+    assert_eq!(left(BEGIN + DAY + 241).await.requests, Some(0));
     // A used token stays a day longer, for the same reason (SCA-12).
     assert_eq!(left(BEGIN + 900 + DAY + 60).await.tokens, Some(1));
     assert_eq!(left(BEGIN + 900 + DAY + 61).await.tokens, Some(0));
