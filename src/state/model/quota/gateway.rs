@@ -59,13 +59,6 @@ impl Quota {
         };
         state.tables.commit(&batch.written);
         batch.is_committed = true;
-        for done in &batch.done {
-            if let Done::GivenBack(call) = done
-                && let Some(index) = state.core.iter().position(|it| it == call)
-            {
-                state.core.remove(index);
-            }
-        }
         if batch.is_answered {
             state.gateways[number].batch = None;
         }
@@ -106,10 +99,7 @@ impl Quota {
         gateway.waiting.clear();
         let under_way = std::mem::take(&mut gateway.under_way);
         if self.has(Fault::GivesBackAtStart) {
-            gateway.waiting = under_way
-                .into_iter()
-                .map(|call| Job::GiveBack(call))
-                .collect();
+            gateway.waiting = under_way.into_iter().map(Job::GiveBack).collect();
         }
     }
 }

@@ -87,7 +87,7 @@ pub(super) struct State {
     pub(super) moment: usize,
     pub(super) tables: Tables,
     pub(super) gateways: Vec<Gateway>,
-    /// Calls that the core got and that were not given back.
+    /// Calls that the core got, without those that it failed.
     pub(super) core: Vec<Forwarded>,
     pub(super) left: (u8, u8, u8, u8),
 }
