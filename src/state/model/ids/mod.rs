@@ -298,20 +298,6 @@ fn each_planted_fault_of_the_clock_is_found() {
     }
 }
 
-/// Where clocks differ by more than a day, a gateway does not know before it hears the others.
-#[test]
-fn clocks_that_differ_by_more_than_a_day_are_refused_too_late() {
-    let (times, apart) = (&TIMES, ANY);
-    finds(
-        "clocks that differ by more than a day",
-        Ids {
-            times,
-            apart,
-            ..PAYMENT
-        },
-    );
-}
-
 mod systems {
     use super::*;
 
@@ -327,6 +313,21 @@ mod systems {
     #[ignore = "make test-systems"]
     fn a_safe_request_whose_ids_are_stored() {
         explore("safe request, stored", SAFE);
+    }
+
+    /// Where clocks differ by more than a day, a gateway does not know before it hears the others.
+    #[test]
+    #[ignore = "make test-systems"]
+    fn clocks_that_differ_by_more_than_a_day_are_refused_too_late() {
+        let (times, apart) = (&TIMES, ANY);
+        finds(
+            "clocks that differ by more than a day",
+            Ids {
+                times,
+                apart,
+                ..PAYMENT
+            },
+        );
     }
 }
 
