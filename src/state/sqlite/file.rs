@@ -12,7 +12,9 @@ use super::super::{
 };
 use super::identity::Identity;
 use portvakt_base::private_file;
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior};
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, config::DbConfig,
+};
 use std::{
     fs::{File, OpenOptions},
     io::{ErrorKind, Read},
@@ -167,6 +169,8 @@ pub fn connect(path: &Path) -> rusqlite::Result<Connection> {
          PRAGMA wal_autocheckpoint = 131072;",
     )?;
     connection.set_prepared_statement_cache_capacity(64);
+    // Otherwise a statement with a range is prepared anew whenever its parameters change: that was a fifth of a transaction's work.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(connection)
 }
 
@@ -180,6 +184,7 @@ pub fn connect_reader(path: &Path) -> rusqlite::Result<Connection> {
     connection.execute_batch(
         "PRAGMA query_only = ON; PRAGMA trusted_schema = OFF; PRAGMA cache_size = -4096;",
     )?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(connection)
 }
 

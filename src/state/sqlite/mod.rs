@@ -15,6 +15,7 @@ mod identity;
 mod kept_clock;
 mod log;
 mod moves;
+mod opened;
 mod read;
 pub mod rotate;
 mod rows;

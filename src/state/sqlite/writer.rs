@@ -1,6 +1,13 @@
 //! The only thread that writes, and its queue.
 
-use super::{clock, events, file, log::Log, rows, shared::Shared, tidy};
+use super::{
+    clock, events, file,
+    log::Log,
+    opened::{self, Failed, Open},
+    rows,
+    shared::Shared,
+    tidy,
+};
 use crate::{
     Event, OpenFault, Unavailable,
     change::{self, BATCH, Change, QueuedChange},
@@ -88,7 +95,7 @@ impl Writer {
         let (queue, waiting) = mpsc::channel(QUEUE);
         let thread = std::thread::Builder::new()
             .name("state-writer".into())
-            .spawn(move || write_all(waiting, Some(connection), log, &shared))
+            .spawn(move || write_all(waiting, Some(Open::new(connection)), log, &shared))
             .map_err(OpenFault::Thread)?;
         Ok((Self { queue: Some(queue) }, thread))
     }
@@ -164,7 +171,7 @@ fn ended() -> Unavailable {
 
 fn write_all(
     mut waiting: mpsc::Receiver<Job>,
-    mut connection: Option<Connection>,
+    mut open: Option<Open>,
     mut log: Log,
     shared: &Shared,
 ) {
@@ -180,7 +187,7 @@ fn write_all(
             continue;
         }
         let mut watch = Stopwatch::start();
-        let outcome = write(&mut connection, &mut batch, shared);
+        let outcome = write(&mut open, &mut batch, shared);
         let size = u64::try_from(batch.len()).unwrap_or(u64::MAX);
         note(shared, size, watch.lap(), &outcome);
         let must_write = |job: &Job| matches!(job, Job::EverySecond { must_write: true });
@@ -190,8 +197,8 @@ fn write_all(
         for job in batch {
             job.answer(outcome.clone());
         }
-        if let Some(connection) = &connection {
-            log.grew(size, connection, shared);
+        if let Some(open) = &open {
+            log.grew(size, &open.connection, shared);
         }
         if size >= MANY {
             std::thread::sleep(REST);
@@ -200,26 +207,22 @@ fn write_all(
 }
 
 /// One transaction. After a failure the connection is opened again, because the cause may be gone by the next batch.
-fn write(
-    connection: &mut Option<Connection>,
-    batch: &mut [Job],
-    shared: &Shared,
-) -> Result<(), Unavailable> {
+fn write(kept: &mut Option<Open>, batch: &mut [Job], shared: &Shared) -> Result<(), Unavailable> {
     shared.identity.check().map_err(Unavailable)?;
     shared.level.is_current().map_err(Unavailable)?;
     let fault = |error: rusqlite::Error| {
         Unavailable(format!("{}: {error}", shared.identity.path().display()))
     };
-    let mut open = match connection.take() {
+    let mut open = match kept.take() {
         Some(open) => open,
-        None => file::connect(shared.identity.path()).map_err(fault)?,
+        None => Open::new(file::connect(shared.identity.path()).map_err(fault)?),
     };
     let mut rows = Rows::default();
     let outcome = transact(&mut open, batch, &mut rows, shared);
     let cache = &shared.process.cache;
     match &outcome {
         Ok(has_events) => {
-            *connection = Some(open);
+            *kept = Some(open);
             let blocks = &shared.process.blocks;
             blocks.apply(rows.changed_blocks(), rows.changed_moves());
             if *has_events {
@@ -244,32 +247,16 @@ fn write(
     })
 }
 
-/// The reason why a transaction failed.
-enum Failed {
-    Sql(rusqlite::Error),
-    /// A decision read a row that was not loaded.
-    Undecided,
-    /// The hash key was rotated: the rows of this process cannot be found.
-    Rotated(String),
-}
-
-impl From<rusqlite::Error> for Failed {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Sql(error)
-    }
-}
-
 /// Loads the rows of a batch, decides, writes and commits. No other process writes meanwhile. Returns whether there are new events.
 fn transact(
-    connection: &mut Connection,
+    open: &mut Open,
     batch: &mut [Job],
     rows: &mut Rows,
     shared: &Shared,
 ) -> Result<bool, Failed> {
-    let sql = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let (level, customer_key) = file::key_checks(&sql)?;
-    shared.level.judge(&level).map_err(Failed::Rotated)?;
-    rows.customer_key = customer_key;
+    let immediate = TransactionBehavior::Immediate;
+    let sql = open.connection.transaction_with_behavior(immediate)?;
+    rows.customer_key = opened::customer_key(&sql, &mut open.checked, shared)?;
     let mut keys = Vec::new();
     for job in batch.iter() {
         if let Job::Change(change) = job {
