@@ -18,6 +18,8 @@
 #   one without, and the log's, which formats and writes it. Of an accepted GET the audit has no record. Together they must not cost more
 #   than 3 % of a GET with its verification. Spans are counted in the same way, with no collector that takes them: where one GET in a
 #   hundred has spans, they must not cost more than 1 % of all;
+# - a claim is that of a call without the PSU and that of a payment's id, each in a transaction of its own: on the caller's thread and, in
+#   SQLite, on the store's, which is counted with its start;
 # - refused requests are those of an unauthenticated caller, from the opened record to the metrics, with their verification:
 #   unsigned (no Signature), unknown-path (404), bad-signature (of a known certificate), new-spelling (the same, in a new spelling of
 #   the certificate) and unknown-certificate (one without a chain; this includes the machine's OpenSSL);
@@ -85,6 +87,8 @@ thread() {
 verify=$(count verify)
 get=$(($(count get) - verify))
 post=$(($(count post) - verify))
+claim=$(count claim)
+[ -n "${PORTVAKT_BENCH_POSTGRES:-}" ] || claim=$((claim + $(thread claim sqlite::writer::write_all)))
 refused="unsigned unknown-path bad-signature bad-signature-rsa4096 new-spelling unknown-certificate
 handshake handshake-rsa2048 handshake-rsa4096 client-chain signed-answer-rsa2048 signed-answer-rsa4096 http2"
 costs=
@@ -99,6 +103,7 @@ if [ "${1:-}" = --bless ]; then
 # with: $compiler
 GET $get
 POST $post
+claim $claim
 verification $verify
 $(printf %s "$costs")
 END
@@ -117,6 +122,7 @@ judge() {
 }
 judge GET "$get"
 judge POST "$post"
+judge claim "$claim"
 judge verification "$verify"
 for kind in $refused; do
     judge "$kind" "$(printf %s "$costs" | sed -n "s/^$kind //p")"

@@ -1,12 +1,17 @@
 //! What a caller can make the gateway do besides the checks of a request: answer a handshake, build the chain of a client certificate, sign
-//! an answer, serve a stream of HTTP/2.
+//! an answer, serve a stream of HTTP/2, claim what is used once.
 //!
 //! The parts of the gateway that do it are called as the gateway calls them: rustls with its provider, `Trust`, `AnswerSigner`, `h2`.
 
-use super::{NOW, snapshot};
+use super::{NOW, snapshot, store};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, header};
-use portvakt::{interface::Reason, signing::AnswerSigner, trust::ClientChain};
+use portvakt::{
+    interface::Reason,
+    signing::AnswerSigner,
+    state::{Beside, ClaimRequest, Decision, Hash, QuotaClaim, RequestIdClaim, Retention},
+    trust::ClientChain,
+};
 use portvakt_development_pki as pki;
 use rustls::{
     ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection,
@@ -21,6 +26,7 @@ use std::{
     sync::Arc,
     task::Poll,
 };
+use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex},
     runtime::{Builder, Runtime},
@@ -40,8 +46,47 @@ pub(crate) fn work(kind: &str, rsa: &pki::Key, count: usize) -> Option<Box<dyn F
         "client-chain" => Some(client_chain(count)),
         "signed-answer" => Some(signed_answer(key)),
         "http2" => Some(http2()),
+        "claim" => Some(claim()),
         _ => None,
     }
+}
+
+/// The claims of a call without the PSU and of an id that is stored, in one transaction each, of keys that are new.
+fn claim() -> Box<dyn Fn()> {
+    let folder = TempDir::new().unwrap();
+    let store = store(&folder);
+    let runtime = Builder::new_current_thread().enable_time().build();
+    let runtime = runtime.unwrap();
+    let turn = Cell::new(0_u64);
+    let next = move || {
+        turn.set(turn.get() + 1);
+        // Spread evenly, as keyed hashes are.
+        let high = turn.get().wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        ((u128::from(high) << 64) | u128::from(turn.get())).to_be_bytes()
+    };
+    Box::new(move || {
+        let _ = &folder;
+        let quota = QuotaClaim {
+            key: Hash::from_bytes(next()),
+            beside: Beside::default(),
+            page: None,
+        };
+        let request = RequestIdClaim {
+            id: Hash::from_bytes(next()),
+            date: NOW,
+            retention: Retention::Day,
+        };
+        for (request, quota) in [(None, Some(quota)), (Some(request), None)] {
+            let now = NOW;
+            let asked = ClaimRequest {
+                request,
+                quota,
+                now,
+            };
+            let decision = runtime.block_on(store.commit(asked)).unwrap();
+            assert!(matches!(decision, Decision::Held(_)));
+        }
+    })
 }
 
 fn issued(key: pki::Key) -> (pki::Issued, pki::Ca) {
