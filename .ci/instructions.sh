@@ -1,5 +1,5 @@
 #!/bin/sh
-# Counts the instructions of one request, warm or refused, and compares them with benches/instructions.txt: more than 3 % above fails.
+# Counts the instructions of one request, warm or refused, and compares them with benches/instructions.txt: more than 3 % above fails (of a claim 15 %).
 #
 # Usage: .ci/instructions.sh [--bless | --program]
 # --program builds the program that is counted, and prints its path; with that path in INSTRUCTIONS nothing is built.
@@ -111,10 +111,10 @@ fi
 
 printf '%-22s %10s %10s %9s\n' instructions counted committed more
 failed=0
-# judge NAME COUNTED
+# judge NAME COUNTED [LIMIT]
 judge() {
     committed=$(sed -n "s/^$1 //p" $file)
-    awk -v name="$1" -v counted="$2" -v committed="$committed" -v limit=$limit 'BEGIN {
+    awk -v name="$1" -v counted="$2" -v committed="$committed" -v limit="${3:-$limit}" 'BEGIN {
         more = (counted / committed - 1) * 100
         printf "%-22s %10d %10d %+8.1f%%\n", name, counted, committed, more
         exit more > limit
@@ -122,7 +122,8 @@ judge() {
 }
 judge GET "$get"
 judge POST "$post"
-judge claim "$claim"
+# The store's thread does housekeeping every second, so that a slow machine counts more of it.
+judge claim "$claim" 15
 judge verification "$verify"
 for kind in $refused; do
     judge "$kind" "$(printf %s "$costs" | sed -n "s/^$kind //p")"
