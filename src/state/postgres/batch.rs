@@ -66,7 +66,8 @@ pub(super) async fn attempt(
     let keys = BatchKeys::new(&keys);
     let loaded = tokio::select! {
         biased;
-        loaded = timeout(READ, rows::load(link, &keys, &shared.connector)) => loaded,
+        // On the heap: it is a future of many statements, which would be copied whole.
+        loaded = timeout(READ, Box::pin(rows::load(link, &keys, &shared.connector))) => loaded,
         // Nothing is written yet: the worker decides again on the newer primary.
         () = shared.connector.fence.passed(&link.origin) => {
             return Attempt::Overtaken("there is a newer primary".to_owned());
