@@ -62,6 +62,14 @@ pub enum DocumentFault {
         /// The line of the second.
         line: u64,
     },
+    /// Something has a tag, which hides from the parser that a key stands twice.
+    #[error("line {line}: something has the tag {tag:?} of YAML; an import writes no tags")]
+    Tag {
+        /// The line.
+        line: u64,
+        /// The tag.
+        tag: String,
+    },
     /// Mappings and lists beyond [`MAX_NESTING`].
     #[error(
         "line {line}: mappings and lists are nested more than {most} deep, the most that is read; an import writes at most {criteria} levels of criteria",

@@ -312,6 +312,36 @@ fn what_is_no_document() {
     assert!(BundleDocument::from_bytes(WHOLE.as_bytes()).is_ok());
 }
 
+/// Keys that the parser takes for different, though they are one field.
+//= CRT-8 refused
+#[test]
+fn a_key_twice_under_other_tags_has_its_line() {
+    for (from, to, line) in [
+        ("format: 2", "!a format: 2\n!b format: 2", 2),
+        ("format: 2", "format: 2\n!!binary Zm9ybWF0: 2", 3),
+        ("format: 2", "format: 2\n? !a\n  format\n: 2", 4),
+        ("named: []", "named: []\n!a named: []", 77),
+        (
+            "  signer: CN=two",
+            "  signer: CN=two\n  !a signer: CN=four",
+            26,
+        ),
+        (
+            "  - territory: 'NO'\n",
+            "  - !<a> territory: 'NO'\n    territory: 'NO'\n",
+            51,
+        ),
+    ] {
+        assert!(WHOLE.contains(from), "{from}");
+        let fault = BundleDocument::read(&WHOLE.replacen(from, to, 1)).unwrap_err();
+        let fault = fault.to_string();
+        assert!(
+            fault.starts_with(&format!("line {line}: something has the tag")),
+            "{to}: {fault}"
+        );
+    }
+}
+
 //= CRT-8 refused
 #[test]
 fn more_anchors_than_are_read() {
