@@ -306,6 +306,10 @@ async fn what_was_stored_is_found<D: Kept>() {
     ];
     assert_eq!(rows, expected);
     assert_eq!(levels(&state), at_level(2, 2));
+    // Also in the second before the process hears of it.
+    let next = old.commit(payment(old.keys(), BEGIN + 1)).await;
+    let said = next.unwrap_err().to_string();
+    assert!(said.contains("the hash key of the state was rotated"));
     is_refused(&old, RESTART).await;
     // One that lacks the new key says so, and does not start.
     let two_keys = fs::read(&state.hash_key).unwrap();
