@@ -4,6 +4,7 @@
 //! Each rule is also tested with planted files, which shows that one wrong line makes the rule fail. Clippy's lint `too_many_lines`
 //! (clippy.toml) limits the length of functions. Not here: the imports of tests.
 
+mod built_once;
 mod imports;
 mod lexer;
 mod linked;
