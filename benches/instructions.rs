@@ -1,10 +1,10 @@
 //! Serves one request several times for an instruction counter: `.ci/instructions.sh` runs this program under callgrind.
 //!
 //! `instructions get|get-logged|get-traced|post|verify` serves the GET, without an access log and an audit, with both, or with spans for
-//! every request, serves the POST, or verifies the signature of the GET, [`ROUNDS`] times within [`counted`], which callgrind finds by its name. The name of a kind of refused request,
-//! or of another door, does that as often. `instructions key 4096` prints a key: an RSA key of a name with `-rsa…` is made by such a process
-//! of its own, because callgrind does not follow it. Setup and teardown are not counted. Beforehand, as many rounds are not counted; their
-//! lines are in the access log too. Without callgrind, the median of the times on standard error is of use.
+//! every request, serves the POST, or verifies the signature of the GET, [`ROUNDS`] times within [`counted`], which callgrind finds by its
+//! name. The name of a kind of refused request, or of another door, does that as often. `instructions key 4096` prints a key: RSA keys are
+//! made by such a process of its own, because callgrind does not follow it. Setup and teardown are not counted. Beforehand, as many rounds
+//! are not counted; their lines are in the access log too. Without callgrind, the median of the times on standard error is of use.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -30,18 +30,16 @@ fn main() {
         print!("{}", String::from_utf8(pem).unwrap());
         return;
     }
-    let key = match asked.split_once("-rsa") {
-        Some((_, bits)) => Key::RsaPem(key(bits)),
-        None => Key::Rsa2048,
-    };
-    if let Some(work) = warm::work(&asked, &key, 2 * ROUNDS) {
+    let bits = asked.split_once("-rsa").map_or("2048", |(_, bits)| bits);
+    let [key, ca] = [bits, "2048"].map(made_key);
+    if let Some(work) = warm::work(&asked, &key, &ca, 2 * ROUNDS) {
         let work = || {
             work();
             None
         };
         return measure(&work, |_| {});
     }
-    let [get, post] = warm::requests_with(key);
+    let [get, post] = warm::requests_with(key, ca);
     let get = match asked.as_str() {
         "get-logged" => get.logged(),
         "get-traced" => get.traced(),
@@ -68,12 +66,12 @@ fn main() {
     get.flush();
 }
 
-/// An RSA key with so many bits.
-fn key(bits: &str) -> String {
+/// A new RSA key with so many bits.
+fn made_key(bits: &str) -> Key {
     let program = std::env::current_exe().unwrap();
     let made = Command::new(program).args(["key", bits]).output().unwrap();
     assert!(made.status.success(), "{made:?}");
-    String::from_utf8(made.stdout).unwrap()
+    Key::RsaPem(String::from_utf8(made.stdout).unwrap())
 }
 
 fn measure(work: &dyn Fn() -> Option<Box<Admitted>>, after: impl Fn(Option<Box<Admitted>>)) {

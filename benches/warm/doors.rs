@@ -35,16 +35,21 @@ use tokio::{
 /// The body of a refusal, about as long as they are.
 const BODY: &[u8] = &[b'x'; 300];
 
-/// The work of a kind, for this number of calls; `None` for an unknown kind. `rsa` is the PEM of the key.
-pub(crate) fn work(kind: &str, rsa: &pki::Key, count: usize) -> Option<Box<dyn Fn()>> {
+/// The work of a kind, for this number of calls; `None` for an unknown kind. `rsa` is the key of an RSA kind, `ca` that of the issuing CA.
+pub(crate) fn work(
+    kind: &str,
+    rsa: &pki::Key,
+    ca: &pki::Key,
+    count: usize,
+) -> Option<Box<dyn Fn()>> {
     let (kind, key) = match kind.split_once("-rsa") {
         Some((kind, _)) => (kind, rsa.clone()),
         None => (kind, pki::Key::EcP256),
     };
     match kind {
-        "handshake" => Some(handshake(key, count)),
-        "client-chain" => Some(client_chain(count)),
-        "signed-answer" => Some(signed_answer(key)),
+        "handshake" => Some(handshake(issued(key, ca).0, count)),
+        "client-chain" => Some(client_chain(issued(pki::Key::EcP256, ca), count)),
+        "signed-answer" => Some(signed_answer(issued(key, ca).0)),
         "http2" => Some(http2()),
         "claim" => Some(claim()),
         _ => None,
@@ -89,12 +94,16 @@ fn claim() -> Box<dyn Fn()> {
     })
 }
 
-fn issued(key: pki::Key) -> (pki::Issued, pki::Ca) {
+fn issued(key: pki::Key, ca: &pki::Key) -> (pki::Issued, pki::Ca) {
     let root = pki::Ca::root(&pki::CaSpec {
         key: pki::Key::EcP256,
         ..pki::CaSpec::development_root()
     });
-    let issuing = root.unwrap().issue_ca(&pki::CaSpec::default()).unwrap();
+    let issuing = root.unwrap().issue_ca(&pki::CaSpec {
+        key: ca.clone(),
+        ..pki::CaSpec::default()
+    });
+    let issuing = issuing.unwrap();
     let leaf = pki::LeafSpec {
         key,
         ..pki::LeafSpec::default()
@@ -109,8 +118,7 @@ fn certified(issued: &pki::Issued) -> CertifiedKey {
 }
 
 /// The answer to a ClientHello of TLS 1.3: key exchange, certificate, signature. A stranger need not read it.
-fn handshake(key: pki::Key, count: usize) -> Box<dyn Fn()> {
-    let (issued, _) = issued(key);
+fn handshake(issued: pki::Issued, count: usize) -> Box<dyn Fn()> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let resolver = rustls::sign::SingleCertAndKey::from(certified(&issued));
     let server = ServerConfig::builder_with_provider(Arc::clone(&provider))
@@ -146,8 +154,7 @@ fn hello(client: &Arc<ClientConfig>) -> Vec<u8> {
 }
 
 /// TLS-3: the chain of a client certificate that leads to no anchor, another one each time.
-fn client_chain(count: usize) -> Box<dyn Fn()> {
-    let (leaf, issuing) = issued(pki::Key::EcP256);
+fn client_chain((leaf, issuing): (pki::Issued, pki::Ca), count: usize) -> Box<dyn Fn()> {
     let snapshot = snapshot(issuing.der());
     let chains = (0..count).map(|number| {
         let mut der = leaf.der.clone();
@@ -167,8 +174,7 @@ fn client_chain(count: usize) -> Box<dyn Fn()> {
 }
 
 /// SIG-12: Digest and Signature of an answer.
-fn signed_answer(key: pki::Key) -> Box<dyn Fn()> {
-    let (issued, _) = issued(key);
+fn signed_answer(issued: pki::Issued) -> Box<dyn Fn()> {
     let signer = AnswerSigner::new(&certified(&issued)).unwrap();
     let mut headers = HeaderMap::new();
     let date = HeaderValue::from_static("Thu, 01 Jan 2026 00:00:00 GMT");

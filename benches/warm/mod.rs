@@ -90,16 +90,20 @@ pub(crate) struct Warm {
 
 /// A GET of transactions and a POST of a payment of 1 KB, by the same TPP with a key of 2048 bits. Both were served once.
 pub(crate) fn requests() -> [Warm; 2] {
-    requests_with(pki::Key::Rsa2048)
+    requests_with(pki::Key::Rsa2048, pki::Key::Rsa2048)
 }
 
-/// The same by a TPP with this key.
-pub(crate) fn requests_with(key: pki::Key) -> [Warm; 2] {
+/// The same by a TPP with this key, of a CA with that one.
+pub(crate) fn requests_with(key: pki::Key, issuing: pki::Key) -> [Warm; 2] {
     let root = pki::Ca::root(&pki::CaSpec {
         key: pki::Key::EcP256,
         ..pki::CaSpec::development_root()
     });
-    let issuing = root.unwrap().issue_ca(&pki::CaSpec::default()).unwrap();
+    let issuing = root.unwrap().issue_ca(&pki::CaSpec {
+        key: issuing,
+        ..pki::CaSpec::default()
+    });
+    let issuing = issuing.unwrap();
     let tpp = issuing.issue(&pki::LeafSpec {
         serial: Some(vec![0x4b; 16]),
         key,
