@@ -6,12 +6,10 @@
 use super::TppFault;
 use crate::trust::{judgement, name::Name};
 use base64::prelude::{BASE64_STANDARD, Engine};
-use rsa::RsaPrivateKey;
-use rsa::pkcs1::DecodeRsaPrivateKey;
-use rsa::pkcs1v15::SigningKey;
-use rsa::pkcs8::{DecodePrivateKey, DecodePublicKey};
-use rsa::sha2::Sha256;
-use rsa::signature::{SignatureEncoding, Signer};
+use openssl::error::ErrorStack;
+use openssl::hash::MessageDigest;
+use openssl::pkey::{Id, PKey, Private};
+use openssl::sign::Signer;
 use std::fmt;
 use std::path::Path;
 use x509_parser::prelude::{FromDer, X509Certificate};
@@ -20,7 +18,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 pub struct TppIdentity {
     certificate: Vec<u8>,
     key_id: String,
-    key: SigningKey<Sha256>,
+    key: PKey<Private>,
 }
 
 impl TppIdentity {
@@ -35,11 +33,12 @@ impl TppIdentity {
             .map_err(|_| TppFault::Certificate)?;
         let (_, parsed) =
             X509Certificate::from_der(&pem.contents).map_err(|_| TppFault::Certificate)?;
-        let key = RsaPrivateKey::from_pkcs8_pem(key)
-            .or_else(|_| RsaPrivateKey::from_pkcs1_pem(key))
-            .map_err(|_| TppFault::Key)?;
-        let public = rsa::RsaPublicKey::from_public_key_der(parsed.public_key().raw);
-        if public.is_ok_and(|public| public != key.to_public_key()) {
+        // Without a passphrase: OpenSSL would ask for one at the terminal.
+        let key = PKey::private_key_from_pem_callback(key.as_bytes(), |_| Ok(0));
+        let key = key.ok().filter(|key| key.id() == Id::RSA);
+        let key = key.ok_or(TppFault::Key)?;
+        let public = PKey::public_key_from_der(parsed.public_key().raw);
+        if public.is_ok_and(|public| public.id() == Id::RSA && !public.public_eq(&key)) {
             return Err(TppFault::KeyMismatch);
         }
         let issuer = Name::from_der(parsed.issuer().as_raw()).map_err(|_| TppFault::Issuer)?;
@@ -50,7 +49,7 @@ impl TppIdentity {
                 in_ascii(&issuer.to_string())
             ),
             certificate: pem.contents.clone(),
-            key: SigningKey::new(key),
+            key,
         })
     }
 
@@ -66,8 +65,12 @@ impl TppIdentity {
 
     /// The base64 of the PKCS#1 v1.5 RSA-SHA256 signature over `signing_string` (SIG-9).
     pub fn signature(&self, signing_string: &str) -> Result<String, TppFault> {
-        let signature = self.key.try_sign(signing_string.as_bytes());
-        Ok(BASE64_STANDARD.encode(signature.map_err(|_| TppFault::Signing)?.to_bytes()))
+        let signed = || -> Result<Vec<u8>, ErrorStack> {
+            let mut signer = Signer::new(MessageDigest::sha256(), &self.key)?;
+            signer.sign_oneshot_to_vec(signing_string.as_bytes())
+        };
+        let signature = signed().map_err(|_| TppFault::Signing)?;
+        Ok(BASE64_STANDARD.encode(signature))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Signing and the command line, with generated certificates; OpenSSL verifies the signatures.
+//! Signing and the command line, with generated certificates; a library that does not sign verifies the signatures.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,13 +9,20 @@
 use super::{SignOptions, TppCommand, TppFault, TppIdentity, Unsigned, run, sign};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use clap::Parser;
-use openssl::hash::MessageDigest;
-use openssl::sign::Verifier;
-use openssl::x509::X509;
+use openssl::ec::{EcGroup, EcKey};
+use openssl::nid::Nid;
+use openssl::pkey::PKey;
+use openssl::symm::Cipher;
 use portvakt_development_pki::{Ca, CaSpec, Issued, Key, LeafSpec};
+use rsa::RsaPublicKey;
+use rsa::pkcs1v15::{Signature, VerifyingKey};
+use rsa::pkcs8::DecodePublicKey;
+use rsa::sha2::Sha256;
+use rsa::signature::Verifier;
 use std::process::ExitCode;
 use std::sync::LazyLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use x509_parser::prelude::{FromDer, X509Certificate};
 
 static ISSUED: LazyLock<Issued> = LazyLock::new(|| issue("Ordinary CA"));
 
@@ -68,12 +75,13 @@ fn part<'a>(signature: &'a str, key: &str) -> &'a str {
 }
 
 fn verifies(issued: &Issued, signing_string: &str, signature: &str) -> bool {
-    let key = X509::from_der(&issued.der).unwrap().public_key().unwrap();
-    let mut verifier = Verifier::new(MessageDigest::sha256(), &key).unwrap();
+    let (_, certificate) = X509Certificate::from_der(&issued.der).unwrap();
+    let key = RsaPublicKey::from_public_key_der(certificate.public_key().raw).unwrap();
     let signature = BASE64_STANDARD.decode(signature).unwrap();
-    verifier
-        .verify_oneshot(&signature, signing_string.as_bytes())
-        .unwrap()
+    let signature = Signature::try_from(signature.as_slice()).unwrap();
+    let verifier = VerifyingKey::<Sha256>::new(key);
+    let signed = signing_string.as_bytes();
+    verifier.verify(signed, &signature).is_ok()
 }
 
 #[test]
@@ -252,6 +260,24 @@ fn an_identity_is_a_pair_and_hides_its_key() {
     assert!(matches!(no_key, Err(TppFault::Key)));
     let no_certificate = TppIdentity::from_pem(&ISSUED.key_pem, &ISSUED.key_pem);
     assert!(matches!(no_certificate, Err(TppFault::Certificate)));
+    // No key on a curve, and none with a passphrase, for which nobody is asked.
+    let curve = EcKey::generate(&EcGroup::from_curve_name(Nid::X9_62_PRIME256V1).unwrap());
+    let curve = PKey::from_ec_key(curve.unwrap()).unwrap();
+    let rsa = PKey::private_key_from_pem(ISSUED.key_pem.as_bytes()).unwrap();
+    let cipher = Cipher::aes_256_cbc();
+    for pem in [
+        curve.private_key_to_pem_pkcs8(),
+        rsa.private_key_to_pem_pkcs8_passphrase(cipher, b"secret"),
+        rsa.rsa()
+            .unwrap()
+            .private_key_to_pem_passphrase(cipher, b"secret"),
+    ] {
+        let pem = String::from_utf8(pem.unwrap()).unwrap();
+        let fault = TppIdentity::from_pem(&ISSUED.pem, &pem);
+        assert!(matches!(fault, Err(TppFault::Key)));
+    }
+    let pkcs1 = rsa.rsa().unwrap().private_key_to_pem().unwrap();
+    assert!(TppIdentity::from_pem(&ISSUED.pem, str::from_utf8(&pkcs1).unwrap()).is_ok());
     let marked = format!("# a comment\n{}", ISSUED.key_pem);
     assert!(TppIdentity::from_pem(&format!("# a comment\n{}", ISSUED.pem), &marked).is_ok());
     assert!(format!("{:?}", identity()).contains("key: \"***\""));
