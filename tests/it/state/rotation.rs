@@ -287,6 +287,9 @@ async fn what_was_stored_is_found<D: Kept>() {
     drop(old);
     let (old, beside) = (data.open(), data.open());
     assert!(old.psu_now(who(1)).await.unwrap().is_some());
+    // Its writer knows the level.
+    let again = old.commit(payment(old.keys(), BEGIN)).await.unwrap();
+    assert!(matches!(again, Decision::Replayed));
     let done = rotated(&state);
     assert_eq!((done.from, done.to), (1, 2));
     let rows: Vec<_> = done
