@@ -34,7 +34,7 @@ fn features(tree: &str) -> Features {
     found
 }
 
-/// The packages of the first that the second builds with more features.
+/// The packages of the first that the second builds with other features.
 fn again<'a>(programs: &'a Features, tests: &Features) -> Vec<&'a str> {
     let differs = |package: &str| tests.get(package) != programs.get(package);
     let packages = programs.keys().map(String::as_str);
