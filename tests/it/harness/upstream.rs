@@ -81,9 +81,9 @@ impl Seen {
         })
     }
 
-    /// Appends the request to the file that PORTVAKT_ADMITTED names, if any: target, public authority (FWD-2), body
-    /// and Content-Type, in Base64.
-    fn keep(&self) {
+    /// Appends the request to the file that PORTVAKT_ADMITTED names, if any: the test, and in Base64 target, public authority (FWD-2),
+    /// body and Content-Type.
+    fn keep(&self, test: &str) {
         let Some(file) = &*ADMITTED else { return };
         let forwarded = self.header("forwarded").unwrap_or_default();
         let host = forwarded.split(";host=").nth(1);
@@ -97,7 +97,7 @@ impl Seen {
             content_type.as_bytes(),
         ];
         let line = parts.map(|part| BASE64_STANDARD.encode(part)).join("\t");
-        writeln!(file.lock().unwrap(), "{line}").unwrap();
+        writeln!(file.lock().unwrap(), "{test}\t{line}").unwrap();
     }
 
     /// The names of all headers, in lower case.
@@ -263,6 +263,8 @@ pub(crate) struct Upstream {
 }
 
 struct Shared {
+    /// The name of the thread that started it, which libtest gives to the test.
+    test: String,
     state: Mutex<State>,
     stopped: Condvar,
 }
@@ -296,6 +298,7 @@ impl Upstream {
             seen: Vec::new(),
         };
         let shared = Arc::new(Shared {
+            test: thread::current().name().unwrap_or_default().to_owned(),
             state: Mutex::new(state),
             stopped: Condvar::new(),
         });
@@ -426,7 +429,7 @@ fn serve(connection: TcpStream, shared: &Shared) {
             whole,
         };
         let reply = {
-            seen.keep();
+            seen.keep(&shared.test);
             let mut state = shared.state.lock().unwrap();
             let reply = match &state.reply {
                 Reply::Suited(suit) => suit(&seen),
