@@ -9,7 +9,10 @@ ARGS =
 # The number of kills of `make soak`, or of losses of `make failover`.
 COUNT = 100
 
-.PHONY: help demo test bounds exhaust test-systems test-packages soak failover faults flood check dist docs package bench bench-parts bench-postgres edge clean needs-build needs-package needs-test-packages needs-bench needs-edge needs-tests needs-systems
+# The minutes of CPU of each target of `make fuzz`.
+MINUTES = 20
+
+.PHONY: help demo test bounds exhaust fuzz test-systems test-packages soak failover faults flood check dist docs package bench bench-parts bench-postgres edge clean needs-build needs-package needs-test-packages needs-bench needs-edge needs-tests needs-systems
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -27,6 +30,9 @@ bounds: needs-tests ## Run the tests that assert an upper bound on a time, alone
 exhaust: needs-build ## Run the tests named exhaustive over their whole spaces, and the models, in release
 	PORTVAKT_EXHAUST=all cargo test --release $(CARGO_FLAGS) -p portvakt-interface -p portvakt-state -p portvakt-gateway --lib -- exhaustive::
 	cargo test --release $(CARGO_FLAGS) -p portvakt-state --lib -- model:: --include-ignored --nocapture --test-threads=1
+
+fuzz: needs-build ## Fuzz the parsers of bytes from outside (MINUTES=20: of CPU, for each; ARGS="signature payload": two of them)
+	@tests/fuzz/run.sh $(MINUTES) $(ARGS)
 
 test-systems: needs-systems ## Run the tests that need other programs or more than seconds (Go, Java, Node, nginx, Chromium, Prometheus, testssl.sh, sslyze, pkilint)
 	@.ci/test.sh systems
