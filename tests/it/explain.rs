@@ -12,10 +12,9 @@ mod requests;
 
 use crate::{
     corpus,
-    harness::{Answer, Connection, Dice, Gate, GateBuilder, Protocol, Tls, missing},
+    harness::{Answer, Connection, Connector, Dice, Gate, GateBuilder, Protocol, Tls, missing},
 };
 use forms::Form;
-use openssl::ssl::SslConnector;
 use portvakt::{
     clock::{Clock, Timestamp},
     tools::explain::{ExplainedSettings, saved_request},
@@ -127,14 +126,14 @@ fn on_all<T: Sync, R: Send>(items: &[T], run: impl Fn(&T) -> R + Sync) -> Vec<R>
 }
 
 /// The answer over HTTP/1.1 to these bytes; `None` if the connection ends without one.
-fn ask(gate: &Gate, tls: &SslConnector, bytes: &[u8], method: &str) -> Option<Answer> {
+fn ask(gate: &Gate, tls: &Connector, bytes: &[u8], method: &str) -> Option<Answer> {
     let mut connection = Connection::over(gate.address(), tls).unwrap();
     // The gateway may close during a write; its answer counts.
     let _ = connection.send(bytes);
     connection.answer(method).ok()
 }
 
-fn send(gate: &Gate, tls: &SslConnector, request: &Recorded) -> String {
+fn send(gate: &Gate, tls: &Connector, request: &Recorded) -> String {
     match &request.wire {
         Wire::Http1 => {
             let answer = ask(gate, tls, &request.bytes(), &request.method());

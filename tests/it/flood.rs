@@ -4,9 +4,10 @@
 //! the figures; PORTVAKT_PROGRAM names another build of the program, PORTVAKT_FLOOD the number of requests.
 
 use crate::harness::{
-    Call, Connection, Gate, Over, Program, Protocol, Sealed, Tls, let_pass, render, world,
+    Call, Connection, Connector, Gate, Over, Program, Protocol, Sealed, Tls, let_pass, render,
+    world,
 };
-use openssl::{base64::encode_block, ssl::SslConnector};
+use openssl::base64::encode_block;
 use portvakt::clock::Stopwatch;
 use std::{
     collections::BTreeMap,
@@ -30,7 +31,7 @@ const MOST_KIB: u64 = 32 * 1024;
 struct Besieged {
     gate: Gate,
     program: Program,
-    connector: SslConnector,
+    connector: Connector,
 }
 
 impl Besieged {

@@ -14,12 +14,11 @@ mod client;
 mod ledger;
 
 use crate::harness::{
-    Call, Dice, Gate, GateBuilder, LIMIT, Program, Protocol, Reply, Seen, Tls, eventually,
-    eventually_within, let_pass, postgres,
+    Call, Connector, Dice, Gate, GateBuilder, LIMIT, Program, Protocol, Reply, Seen, Tls,
+    eventually, eventually_within, let_pass, postgres,
 };
 use client::Client;
 use ledger::Ledger;
-use openssl::ssl::SslConnector;
 use portvakt::{
     audit::{self, Wanted},
     clock::Stopwatch,
@@ -42,7 +41,7 @@ const CLIENTS: u64 = 4;
 /// State that the clients and the killing thread share.
 struct Soak {
     gate: Gate,
-    connector: SslConnector,
+    connector: Connector,
     /// The number of kills so far, which selects the quotas in use.
     kills: AtomicU64,
     over: AtomicBool,

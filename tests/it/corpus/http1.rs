@@ -1,11 +1,10 @@
 //! One case over HTTP/1.1.
 
 use super::{Outcome, case::Case, fill::Requests};
-use crate::harness::{Answer, Connection, Gate, Tls, render};
-use openssl::ssl::SslConnector;
+use crate::harness::{Answer, Connection, Connector, Gate, Tls, render};
 use std::io;
 
-pub(super) fn connector(gate: &Gate) -> SslConnector {
+pub(super) fn connector(gate: &Gate) -> Connector {
     Tls::default().connector(gate.world())
 }
 
@@ -56,7 +55,7 @@ impl Answers {
     }
 }
 
-pub(super) fn run(gate: &Gate, tls: &SslConnector, case: &Case) -> Outcome {
+pub(super) fn run(gate: &Gate, tls: &Connector, case: &Case) -> Outcome {
     let mut requests = Requests::of(gate, case);
     let mut outcome = Outcome::default();
     let talked = talk(gate, tls, &mut requests, case, &mut outcome);
@@ -67,7 +66,7 @@ pub(super) fn run(gate: &Gate, tls: &SslConnector, case: &Case) -> Outcome {
 
 fn talk(
     gate: &Gate,
-    tls: &SslConnector,
+    tls: &Connector,
     requests: &mut Requests<'_>,
     case: &Case,
     outcome: &mut Outcome,

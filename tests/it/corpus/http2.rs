@@ -5,8 +5,7 @@ use super::{
     case::{Case, Core},
     fill::{Requests, head_block},
 };
-use crate::harness::{Frames, Gate, Tls, frame};
-use openssl::ssl::SslConnector;
+use crate::harness::{Connector, Frames, Gate, Tls, frame};
 use std::io;
 
 /// The stream of the request that shows whether the connection goes on.
@@ -44,7 +43,7 @@ const TYPES: [&str; 10] = [
     "CONTINUATION",
 ];
 
-pub(super) fn connector(gate: &Gate) -> SslConnector {
+pub(super) fn connector(gate: &Gate) -> Connector {
     let tls = Tls {
         alpn: b"\x02h2",
         ..Tls::default()
@@ -89,7 +88,7 @@ impl Answer {
     }
 }
 
-pub(super) fn run(gate: &Gate, tls: &SslConnector, case: &Case) -> Outcome {
+pub(super) fn run(gate: &Gate, tls: &Connector, case: &Case) -> Outcome {
     let mut requests = Requests::of(gate, case);
     let mut outcome = Outcome::default();
     match talk(gate, tls, &mut requests, case) {
@@ -121,7 +120,7 @@ struct Found {
 
 fn talk(
     gate: &Gate,
-    tls: &SslConnector,
+    tls: &Connector,
     requests: &mut Requests<'_>,
     case: &Case,
 ) -> Result<Found, String> {

@@ -2,10 +2,10 @@
 
 use super::{
     call::Sealed,
+    connector::{Connector, Tls},
     gate::Gate,
-    h1::{Connection, Tls},
+    h1::Connection,
 };
-use openssl::ssl::SslConnector;
 use std::{io, net::Ipv4Addr};
 
 /// RFC 9113, section 3.4.
@@ -91,7 +91,7 @@ impl Frames {
     }
 
     /// Connects with an existing connector and sends nothing.
-    pub(crate) fn over(gate: &Gate, connector: &SslConnector) -> Result<Self, String> {
+    pub(crate) fn over(gate: &Gate, connector: &Connector) -> Result<Self, String> {
         let connection = Connection::over(gate.address(), connector)?;
         Ok(Self { connection })
     }
@@ -102,7 +102,7 @@ impl Frames {
     }
 
     /// The same from a given local address, with an existing connector.
-    pub(crate) fn from(source: Ipv4Addr, gate: &Gate, connector: &SslConnector) -> Self {
+    pub(crate) fn from(source: Ipv4Addr, gate: &Gate, connector: &Connector) -> Self {
         let connection = Connection::from(source, gate.address(), connector).unwrap();
         Self { connection }.begun()
     }

@@ -2,61 +2,18 @@
 
 use super::{
     call::{Framing, Sealed},
+    connector::{Connector, Tls},
     gate::Gate,
     waiting::LIMIT,
     wire::{Answer, Wire},
     world::World,
 };
-use openssl::{
-    ssl::{SslConnector, SslMethod, SslStream, SslVersion},
-    x509::{X509, store::X509StoreBuilder},
-};
+use openssl::ssl::SslStream;
 use std::{
     io::{self, Read, Write},
     net::{Ipv4Addr, SocketAddr, TcpStream},
 };
 use tokio::{net::TcpSocket, runtime::Builder};
-
-/// The parameters of a TLS handshake.
-#[derive(Clone, Copy)]
-pub(crate) struct Tls {
-    /// The only version that the client offers; `None` offers 1.2 and 1.3.
-    pub(crate) only: Option<SslVersion>,
-    /// The protocols that the client offers by ALPN, in wire format; empty for none.
-    pub(crate) alpn: &'static [u8],
-}
-
-impl Default for Tls {
-    fn default() -> Self {
-        Self {
-            only: None,
-            alpn: b"\x08http/1.1",
-        }
-    }
-}
-
-impl Tls {
-    /// The connector for these parameters. Creating one also loads the system's trust store, which is slow: reuse it.
-    pub(crate) fn connector(self, world: &World) -> SslConnector {
-        let mut builder = SslConnector::builder(SslMethod::tls_client()).unwrap();
-        if let Some(version) = self.only {
-            // OpenSSL offers TLS 1.0 and 1.1 only at this security level.
-            builder.set_security_level(0);
-            builder.set_cipher_list("ALL:@SECLEVEL=0").unwrap();
-            builder.set_min_proto_version(Some(version)).unwrap();
-            builder.set_max_proto_version(Some(version)).unwrap();
-        }
-        if !self.alpn.is_empty() {
-            builder.set_alpn_protos(self.alpn).unwrap();
-        }
-        let mut store = X509StoreBuilder::new().unwrap();
-        store
-            .add_cert(X509::from_pem(world.tls_ca.pem().as_bytes()).unwrap())
-            .unwrap();
-        builder.set_cert_store(store.build());
-        builder.build()
-    }
-}
 
 /// A connection to the gateway, its certificate verified.
 pub(crate) struct Connection {
@@ -75,7 +32,7 @@ impl Connection {
     }
 
     /// Connects with an existing connector.
-    pub(crate) fn over(address: SocketAddr, connector: &SslConnector) -> Result<Self, String> {
+    pub(crate) fn over(address: SocketAddr, connector: &Connector) -> Result<Self, String> {
         let stream = TcpStream::connect(address).map_err(|fault| fault.to_string())?;
         Self::on(stream, connector)
     }
@@ -84,7 +41,7 @@ impl Connection {
     pub(crate) fn from(
         source: Ipv4Addr,
         address: SocketAddr,
-        connector: &SslConnector,
+        connector: &Connector,
     ) -> Result<Self, String> {
         let connect = || {
             let runtime = Builder::new_current_thread().enable_io().build()?;
@@ -104,7 +61,7 @@ impl Connection {
     pub(crate) fn behind(
         header: &[u8],
         address: SocketAddr,
-        connector: &SslConnector,
+        connector: &Connector,
     ) -> Result<Self, String> {
         let mut stream = TcpStream::connect(address).map_err(|fault| fault.to_string())?;
         stream
@@ -113,7 +70,7 @@ impl Connection {
         Self::on(stream, connector)
     }
 
-    fn on(stream: TcpStream, connector: &SslConnector) -> Result<Self, String> {
+    fn on(stream: TcpStream, connector: &Connector) -> Result<Self, String> {
         stream.set_read_timeout(Some(LIMIT)).unwrap();
         stream.set_write_timeout(Some(LIMIT)).unwrap();
         stream.set_nodelay(true).unwrap();

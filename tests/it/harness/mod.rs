@@ -9,6 +9,8 @@ mod address;
 pub(crate) mod bundle;
 /// Requests as recipes.
 mod call;
+/// TLS clients with OpenSSL.
+mod connector;
 /// Pseudo-random numbers.
 mod dice;
 /// Certificates that no CA should issue, made by editing good ones.
@@ -46,12 +48,13 @@ use std::io::Write;
 
 pub(crate) use address::free_address;
 pub(crate) use call::{Call, Protocol, Sealed};
+pub(crate) use connector::{Connector, Tls};
 pub(crate) use dice::Dice;
 pub(crate) use forge::{Forged, identified, resigned};
 pub(crate) use frames::{Frames, block, field, frame, string};
 pub(crate) use gate::{Gate, GateBuilder};
 pub(crate) use h1::{
-    Connection, Tls, chunk, chunked, connect_plainly, render, render_head, until_closed,
+    Connection, chunk, chunked, connect_plainly, render, render_head, until_closed,
 };
 pub(crate) use h2::{
     Manner, connect as connect_h2, connector as h2_connector, converse, exchange_as, exchange_by,

@@ -5,8 +5,7 @@ use super::{
     ledger::{Completed, GIVEN_BACK, What},
     over_http1,
 };
-use crate::harness::{Answer, Call, Connection, Dice, Gate, Sealed, let_pass};
-use openssl::ssl::SslConnector;
+use crate::harness::{Answer, Call, Connection, Connector, Dice, Gate, Sealed, let_pass};
 use portvakt::clock::{Clock, Stopwatch, Timestamp};
 use serde_json::json;
 use std::{sync::atomic::Ordering, time::Duration};
@@ -24,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(super) struct Client<'a> {
     soak: &'a Soak,
     dice: Dice,
-    connector: SslConnector,
+    connector: Connector,
     connection: Option<Connection>,
 }
 

@@ -7,11 +7,10 @@
 mod make;
 
 use crate::harness::{
-    Call, Connection, Gate, GateBuilder, Program, Protocol, RAN_OUT, Tls, frame as encode,
-    let_pass, render,
+    Call, Connection, Connector, Gate, GateBuilder, Program, Protocol, RAN_OUT, Tls,
+    frame as encode, let_pass, render,
 };
 use make::Dice;
-use openssl::ssl::SslConnector;
 use portvakt::clock::Stopwatch;
 use std::{
     fs,
@@ -52,8 +51,8 @@ const MOST_KIB: u64 = 48 * 1024;
 struct Attacked {
     gate: Gate,
     program: Program,
-    http1: SslConnector,
-    http2: SslConnector,
+    http1: Connector,
+    http2: Connector,
 }
 
 impl Attacked {
@@ -78,7 +77,7 @@ impl Attacked {
         attacked
     }
 
-    fn connect(&self, from: Ipv4Addr, connector: &SslConnector) -> Option<Connection> {
+    fn connect(&self, from: Ipv4Addr, connector: &Connector) -> Option<Connection> {
         Connection::from(from, self.gate.address(), connector).ok()
     }
 
@@ -142,7 +141,7 @@ fn slow_connections_end_and_delay_nobody() {
         .collect();
     silent.extend((0..300).map(|_| TcpStream::connect(attacked.gate.control_address()).unwrap()));
     let block = [PREFACE, b"\0\x13\x88\x01\x01\0\0\0\x01\0\x01x\x7f\xa1\x1e"].concat();
-    let kinds: [(&SslConnector, &[u8], &[u8]); 4] = [
+    let kinds: [(&Connector, &[u8], &[u8]); 4] = [
         (&attacked.http2, b"", b""),
         (
             &attacked.http1,

@@ -13,8 +13,8 @@ mod token;
 mod bounds;
 
 use crate::harness::{
-    Answer, Call, Connection, Gate, Over, Program, Protocol, Tls, TlsFront, Upstream, ca,
-    client_certificate, eventually,
+    Answer, Call, Connection, Connector, Gate, Over, Program, Protocol, Tls, TlsFront, Upstream,
+    ca, client_certificate, eventually,
     pki::{Issued, Key, LeafSpec},
     rsa_key, tls_server, world,
 };
@@ -22,7 +22,7 @@ use openssl::{
     hash::MessageDigest,
     pkey::{PKey, Public},
     sign::Verifier,
-    ssl::{SslConnector, SslMethod, SslVerifyMode, SslVersion},
+    ssl::SslVersion,
     x509::X509,
 };
 use portvakt::clock::Stopwatch;
@@ -56,13 +56,13 @@ fn public(issued: &Issued) -> PKey<Public> {
 
 /// The certificate that the listener shows to a client with these versions and algorithms.
 fn shown(address: SocketAddr, version: SslVersion, algorithms: &str) -> Result<Vec<u8>, String> {
-    let mut builder = SslConnector::builder(SslMethod::tls_client()).unwrap();
-    builder.set_verify(SslVerifyMode::NONE);
-    builder.set_min_proto_version(Some(version)).unwrap();
-    builder.set_max_proto_version(Some(version)).unwrap();
-    builder.set_sigalgs_list(algorithms).unwrap();
+    let connector = Connector::trusting(|set| {
+        set.set_min_proto_version(Some(version)).unwrap();
+        set.set_max_proto_version(Some(version)).unwrap();
+        set.set_sigalgs_list(algorithms).unwrap();
+    });
     let stream = TcpStream::connect(address).map_err(|fault| fault.to_string())?;
-    let stream = builder.build().connect("localhost", stream);
+    let stream = connector.connect("localhost", stream);
     let stream = stream.map_err(|fault| fault.to_string())?;
     let leaf = stream.ssl().peer_certificate().unwrap();
     Ok(leaf.to_der().unwrap())
@@ -218,7 +218,7 @@ impl Stage {
     }
 
     /// Whether a call on a new connection gets a signed answer.
-    fn serves(&self, connector: &SslConnector) -> bool {
+    fn serves(&self, connector: &Connector) -> bool {
         let Ok(mut connection) = Connection::over(self.gate.address(), connector) else {
             return false;
         };

@@ -1,10 +1,9 @@
 //! Floods over HTTP/2, beyond those of `frames`: each ends its connection and is counted, and ordinary clients go on (HTTP-9).
 
 use crate::harness::{
-    Call, Connection, Frames, Gate, Sealed, Tls, block, eventually, field, frame, string,
-    until_closed,
+    Call, Connection, Connector, Frames, Gate, Sealed, Tls, block, eventually, field, frame,
+    string, until_closed,
 };
-use openssl::ssl::SslConnector;
 use portvakt::clock::Stopwatch;
 use std::{
     io::{self, Write},
@@ -107,7 +106,7 @@ fn floods_end_their_connection() {
 }
 
 /// Whether a connection from 127.0.0.1 waits for its handshake: one from 127.0.0.2, which comes later, is served before it.
-fn waits(gate: &Gate, connector: &SslConnector) -> bool {
+fn waits(gate: &Gate, connector: &Connector) -> bool {
     let mut first = TcpStream::connect(gate.address()).unwrap();
     // No TLS: the handshake ends as soon as these bytes are read.
     first.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();

@@ -3,10 +3,9 @@
 //! Tests connect from 127.0.0.1, which is the trusted proxy, or from 127.0.0.7.
 
 use crate::harness::{
-    Answer, Call, Connection, Gate, GateBuilder, Protocol, Tls, check_error, eventually, let_pass,
-    until_closed,
+    Answer, Call, Connection, Connector, Gate, GateBuilder, Protocol, Tls, check_error, eventually,
+    let_pass, until_closed,
 };
-use openssl::ssl::SslConnector;
 use portvakt::clock::Stopwatch;
 use std::{
     io::Write,
@@ -33,12 +32,12 @@ fn behind(keys: &str) -> GateBuilder {
     Gate::builder().listener(keys)
 }
 
-fn connector(gate: &Gate) -> SslConnector {
+fn connector(gate: &Gate) -> Connector {
     Tls::default().connector(gate.world())
 }
 
 /// A request of a client that the proxy names by these bytes before TLS.
-fn exchange(gate: &Gate, header: &[u8], connector: &SslConnector) -> Result<Answer, String> {
+fn exchange(gate: &Gate, header: &[u8], connector: &Connector) -> Result<Answer, String> {
     let mut connection = Connection::behind(header, gate.address(), connector)?;
     let answer = connection.exchange(&gate.seal(&Call::plain()));
     answer.map_err(|fault| fault.to_string())
@@ -53,7 +52,7 @@ fn told(gate: &Gate) -> String {
     client.unwrap().to_owned()
 }
 
-fn direct(gate: &Gate, connector: &SslConnector) -> Connection {
+fn direct(gate: &Gate, connector: &Connector) -> Connection {
     Connection::from(Ipv4Addr::new(127, 0, 0, 7), gate.address(), connector).unwrap()
 }
 

@@ -2,7 +2,7 @@
 
 use super::client_auth::client_by;
 use crate::harness::{
-    Gate, GateBuilder, ocsp_answer_for,
+    Connector, Gate, GateBuilder, ocsp_answer_for,
     pki::{
         Ca, CaSpec, ExtendedKeyUsagePurpose, Extension, Issued, Key, LeafSpec, der, der_sequence,
     },
@@ -11,7 +11,7 @@ use crate::harness::{
 use openssl::{
     hash::MessageDigest,
     ocsp::{OcspCertId, OcspRequest},
-    ssl::{SslConnector, SslMethod, SslVerifyMode, SslVersion, StatusType},
+    ssl::{SslVersion, StatusType},
     x509::X509,
 };
 use portvakt::clock::{Clock, Timestamp};
@@ -52,16 +52,10 @@ fn server(names: &[&str]) -> Issued {
 
 /// The DER of the certificate that a client gets which asks for a host, or for none; and the OCSP response.
 fn shown(address: SocketAddr, host: Option<&str>) -> (Vec<u8>, Option<Vec<u8>>) {
-    let mut builder = SslConnector::builder(SslMethod::tls_client()).unwrap();
-    builder.set_verify(SslVerifyMode::NONE);
-    let mut handshake = builder.build().configure().unwrap();
-    handshake.set_verify_hostname(false);
-    handshake.set_use_server_name_indication(host.is_some());
+    let mut handshake = Connector::trusting(|_| {}).handshake(host);
     handshake.set_status_type(StatusType::OCSP).unwrap();
     let stream = TcpStream::connect(address).unwrap();
-    let stream = handshake
-        .connect(host.unwrap_or("none.example"), stream)
-        .unwrap();
+    let stream = handshake.connect(stream).unwrap();
     let leaf = stream.ssl().peer_certificate().unwrap();
     let stapled = stream.ssl().ocsp_status().map(<[u8]>::to_vec);
     (leaf.to_der().unwrap(), stapled)
@@ -301,15 +295,13 @@ fn the_hybrid_group_is_on() {
 fn old_ciphers_are_refused() {
     let gate = Gate::start();
     let shake = |ciphers: &str| {
-        let mut builder = SslConnector::builder(SslMethod::tls_client()).unwrap();
-        builder.set_verify(SslVerifyMode::NONE);
-        builder.set_security_level(0);
-        builder
-            .set_max_proto_version(Some(SslVersion::TLS1_2))
-            .unwrap();
-        builder.set_cipher_list(ciphers).unwrap();
+        let connector = Connector::trusting(|set| {
+            set.set_security_level(0);
+            set.set_max_proto_version(Some(SslVersion::TLS1_2)).unwrap();
+            set.set_cipher_list(ciphers).unwrap();
+        });
         let stream = TcpStream::connect(gate.address()).unwrap();
-        let shaken = builder.build().connect("localhost", stream);
+        let shaken = connector.connect("localhost", stream);
         shaken.map(|stream| stream.ssl().current_cipher().unwrap().name())
     };
     for cipher in [

@@ -3,14 +3,13 @@
 use crate::{
     disk::with_small_disk,
     harness::{
-        Call, Connection, Crl, Gate, Program, Said, Source, Tls, Tpp,
+        Call, Connection, Connector, Crl, Gate, Program, Said, Source, Tls, Tpp,
         bundle::Bundle,
         ocsp_answer,
         pki::{Issued, LeafSpec},
         world,
     },
 };
-use openssl::ssl::SslConnector;
 use portvakt::clock::{Clock, Timestamp};
 use serde_json::{Value, json};
 use std::{
@@ -50,7 +49,7 @@ pub(super) struct Stage {
     pub(super) responder: Source,
     _lists: Source,
     pub(super) tpps: Vec<Arc<Tpp>>,
-    connector: SslConnector,
+    connector: Connector,
     next: AtomicU8,
     /// The fault of every request of the traffic.
     pub(super) wrong: Mutex<Wrong>,
