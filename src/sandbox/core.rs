@@ -72,7 +72,7 @@ mod stage;
 // The state that all requests share.
 mod state;
 
-// Double entry is checked over a hundred thousand operations, and after kill -9.
+// Double entry is checked over twenty thousand operations, and after kill -9.
 #[cfg(test)]
 mod model_tests;
 

@@ -1,6 +1,6 @@
 //! Invariants of the whole bank: double entry after any operations, and durability after a sudden end.
 
-// A hundred thousand operations at random, each checked against a model.
+// Twenty thousand operations at random, each checked against a model.
 mod operations;
 // kill -9 between them.
 mod killed;
