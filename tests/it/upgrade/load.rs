@@ -123,8 +123,9 @@ impl Client {
         (id, sealed)
     }
 
-    fn note(&self, protocol: Protocol, status: u16) {
-        assert_eq!(status, 200, "{protocol:?}");
+    fn note(&self, protocol: Protocol, answer: &Answer) {
+        let said = String::from_utf8_lossy(&answer.body);
+        assert_eq!(answer.status, 200, "{protocol:?}: {said}");
         self.answered.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -147,7 +148,7 @@ impl Client {
             }
             let answer =
                 answer.unwrap_or_else(|fault| panic!("HTTP/1.1, request {}: {fault}", ids.len()));
-            self.note(Protocol::Http1, answer.status);
+            self.note(Protocol::Http1, &answer);
             idle = Stopwatch::start();
             ids.push(id);
             if answer.header("connection") == Some("close") {
@@ -182,7 +183,7 @@ impl Client {
                         }
                         Err(fault) => panic!("HTTP/2: {fault}"),
                     };
-                    self.note(Protocol::Http2, answer.status);
+                    self.note(Protocol::Http2, &answer);
                     ids.push(id);
                     continue;
                 }
