@@ -31,7 +31,7 @@ const PAUSES: &[(&str, usize)] = &[
     ("sca/stood.rs", 2),
     ("soak.rs", 2),
     ("soak/client.rs", 3),
-    ("state/postgres/failures.rs", 3),
+    ("state/postgres/failures.rs", 4),
     ("state/postgres/gateways.rs", 2),
     ("state/postgres/replaced.rs", 1),
     ("stopping.rs", 1),

@@ -248,6 +248,10 @@ fn each_failure_of_the_database_is_refused_and_named() {
     for failure in FAILURES {
         for gate in [&fresh, &memory] {
             accepted(gate, &payment);
+        }
+        // A row that was read before the gateway read the log of its last change is dropped: no change is new by then.
+        let_pass(Duration::from_secs(1));
+        for gate in [&fresh, &memory] {
             accepted(gate, &warm);
         }
         (failure.begin)(&database);
