@@ -7,10 +7,11 @@ use super::{
 use base64::{Engine, prelude::BASE64_STANDARD};
 use portvakt_sandbox::http1::Head;
 use sha2::{Digest, Sha256, Sha512};
+use socket2::SockRef;
 use std::{
     fmt,
     fs::File,
-    io::Write,
+    io::{self, Write},
     net::{Shutdown, SocketAddr, TcpListener, TcpStream},
     sync::{Arc, Condvar, LazyLock, Mutex},
     thread,
@@ -287,7 +288,7 @@ impl Upstream {
 
     /// The same at an address.
     pub(crate) fn start_at(address: SocketAddr) -> Self {
-        let listener = TcpListener::bind(address).unwrap();
+        let listener = listen(address).unwrap();
         let address = listener.local_addr().unwrap();
         let state = State {
             reply: Reply::json(200, "{}"),
@@ -317,7 +318,7 @@ impl Upstream {
         self.stop();
         meanwhile();
         // A child that another thread starts has a copy of the former socket until it executes its program.
-        let listener = eventually("the address is free", || TcpListener::bind(self.address));
+        let listener = eventually("the address is free", || listen(self.address));
         self.shared.state.lock().unwrap().stop = false;
         self.accept_on(listener);
     }
@@ -387,6 +388,14 @@ impl Drop for Upstream {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// A listener whose queue holds what a gateway under load connects at once. That of std holds 128 connections; the kernel drops the first
+/// segment of any other, and its peer sends that again after a second.
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind(address)?;
+    SockRef::from(&listener).listen(4_096)?;
+    Ok(listener)
 }
 
 fn accept(listener: &TcpListener, shared: &Arc<Shared>) {

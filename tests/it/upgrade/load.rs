@@ -85,8 +85,9 @@ impl Load {
         }
     }
 
-    /// The number of answers so far.
+    /// The number of answers so far. A client that failed has said why, and the test ends at once.
     pub(crate) fn answered(&self) -> usize {
+        assert!(!self.clients.iter().any(JoinHandle::is_finished));
         self.answered.load(Ordering::Relaxed)
     }
 
