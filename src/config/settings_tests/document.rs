@@ -48,11 +48,11 @@ fn missing_keys_have_defaults() {
     };
     assert_eq!(upstream.name, "core");
     assert_eq!(upstream.endpoints[0].to_string(), "10.0.0.7:8080");
-    assert_eq!(upstream.timeout, Duration::from_secs(31));
+    assert_eq!(upstream.timeout, Duration::from_secs(32));
     assert!(upstream.needed && upstream.health.is_none() && upstream.tls.is_none());
     assert_eq!(upstream.retry_percent, 20);
     assert_eq!(upstream.ejection, Some(Ejection::default()));
-    assert_eq!(upstream.connect_timeout, Duration::from_secs(1));
+    assert_eq!(upstream.connect_timeout, Duration::from_secs(2));
     assert_eq!(upstream.read_timeout, Duration::from_secs(30));
     assert_eq!(upstream.idle_timeout, Duration::from_secs(60));
     assert_eq!(

@@ -41,11 +41,11 @@ pub struct UpstreamGroup {
     pub needed: bool,
     /// The most retries, in percent of requests. Default 20.
     pub retry_percent: u32,
-    /// The time-out of connecting, with the TLS handshake. Default 1 s.
+    /// The time-out of connecting, with the TLS handshake. Default 2 s: a segment that is lost is sent again after one.
     pub connect_timeout: Duration,
     /// The time-out of an answer's head, and of each pause in its body. Default 30 s.
     pub read_timeout: Duration,
-    /// The time-out of everything until the end of the answer's head, with all retries. Default the sum of the two above, 31 s.
+    /// The time-out of everything until the end of the answer's head, with all retries. Default the sum of the two above, 32 s.
     pub timeout: Duration,
     /// The time-out of an idle connection in a pool. Default 60 s.
     pub idle_timeout: Duration,
@@ -111,7 +111,7 @@ impl WrittenGroup {
         if has_tls && tls.is_none() {
             return None;
         }
-        let connect_timeout = connect_timeout.unwrap_or(Duration::from_secs(1));
+        let connect_timeout = connect_timeout.unwrap_or(Duration::from_secs(2));
         let read_timeout = read_timeout.unwrap_or(Duration::from_secs(30));
         let group = UpstreamGroup {
             name: name.to_owned(),

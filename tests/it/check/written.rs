@@ -89,8 +89,8 @@ fn what_show_writes_reads_as_the_same_configuration() {
         "  copies: state/revocation\n",
         "  token_lifetime: 15m\n",
         "system: portvakt\n",
-        "  timeout: 31s\n",
-        "  finish: 171s\n",
+        "  timeout: 32s\n",
+        "  finish: 172s\n",
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }
@@ -108,11 +108,11 @@ fn groups_are_shown_with_their_defaults() {
     let shown: serde_yaml::Value = serde_yaml::from_str(&text).unwrap();
     let (payments, rest) = (&shown["upstreams"]["payments"], &shown["upstreams"]["rest"]);
     assert_eq!(payments["read_timeout"], "100s");
-    assert_eq!(payments["timeout"], "101s");
+    assert_eq!(payments["timeout"], "102s");
     assert_eq!(payments["max_in_flight"], 512);
     assert_eq!(
         (&rest["read_timeout"], &rest["timeout"]),
-        (&"30s".into(), &"31s".into())
+        (&"30s".into(), &"32s".into())
     );
     assert!(
         rest["operations"].is_null() && shown["upstream"].is_null(),
