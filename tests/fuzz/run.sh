@@ -4,8 +4,9 @@
 # Usage: tests/fuzz/run.sh MINUTES [TARGET...]
 #   MINUTES   the CPU time of each target, which takes longer on a busy machine
 #
-# It starts with valid inputs (tests/it/properties.rs), and with what earlier runs kept because it reached other code: both are in
-# target/fuzz/corpus. A fault ends its target; the input is then in target/fuzz/faults, and the script fails.
+# It starts with valid inputs (tests/it/properties.rs, src/lists/signature/tests/seeds.rs), and with what earlier runs kept because it
+# reached other code: both are in target/fuzz/corpus. A fault ends its target; the input is then in target/fuzz/faults, and the script
+# fails.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 minutes=$1
@@ -21,7 +22,8 @@ for name in "$@"; do
     (cd tests/fuzz && PATH="$(dirname "$fuzz"):$PATH" CARGO_TARGET_DIR=$folder/build RUSTC_BOOTSTRAP=1 \
         cargo fuzz build --fuzz-dir . --sanitizer none "$name")
 done
-PORTVAKT_SEEDS=$folder/corpus cargo test --features sandbox --test it -- --exact properties::no_bytes_get_the_better_of_a_parser
+PORTVAKT_SEEDS=$folder/corpus cargo test --workspace --features sandbox --lib --test it -- --exact \
+    properties::no_bytes_get_the_better_of_a_parser signature::tests::seeds::signed_lists_of_each_scheme_verify
 
 # run NAME: fuzzes one target for this CPU time.
 run() {

@@ -10,6 +10,8 @@ mod hostile;
 mod mutate;
 // Signatures of another profile, and other signers.
 mod profile;
+// What the fuzzer starts with.
+mod seeds;
 // The verifier beside xmlsec1.
 mod systems;
 // Signature wrapping.

@@ -1,5 +1,5 @@
 //! A trusted list: reading it and verifying it end without a panic, whatever the bytes are. A list pins its own certificates here, so that
-//! the digests are compared too. Seeds: the lists of the EU.
+//! the digests are compared too. Seeds: src/lists/signature/tests/seeds.rs, and lists of the EU by hand.
 #![no_main]
 
 use portvakt_lists::{Certificate, Document, Element, verify};
