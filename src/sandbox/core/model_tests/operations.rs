@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 const OPERATIONS: u32 = 20_000;
 
 /// The interval of full checks, in operations.
-const LOOK: u32 = 10_000;
+const LOOK: u32 = 2_000;
 
 const TPP: &str = "PSDNO-FSA-1";
 
