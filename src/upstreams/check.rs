@@ -8,8 +8,7 @@ use crate::config::{ActiveCheck, UpstreamGroup};
 use async_trait::async_trait;
 use http::header;
 use pingora::{
-    Error, ErrorType, Result, http::RequestHeader, prelude::timeout,
-    protocols::http::v1::client::HttpSession,
+    Error, ErrorType, Result, http::RequestHeader, protocols::http::v1::client::HttpSession,
 };
 use pingora_load_balancing::{
     Backend, HealthCheckService, HealthRegistry, health_check::HealthCheck,
@@ -19,7 +18,7 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
     sync::Arc,
 };
-use tokio::{runtime::Handle, sync::watch, task::AbortHandle};
+use tokio::{runtime::Handle, sync::watch, task::AbortHandle, time::timeout};
 
 /// The health of a group's endpoints, which outlives a reload that does not change the check.
 pub(super) struct ActiveHealth {
@@ -126,7 +125,6 @@ impl Check {
         let limit = self.active.timeout;
         let connection = CoreConnection::open(endpoint.address(), endpoint.tls(), limit).await?;
         let mut session = HttpSession::new(Box::new(connection));
-        session.read_timeout = Some(limit);
         let mut request = RequestHeader::build("GET", self.active.path.as_bytes(), Some(2))?;
         request.insert_header(header::HOST, self.group.host.clone())?;
         request.insert_header(header::CONNECTION, "close")?;

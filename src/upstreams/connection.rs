@@ -2,14 +2,15 @@
 //!
 //! Invariants: [`CoreConnection::is_quiet`] asks the kernel, because the runtime's readiness state is only as recent as its last
 //! poll (FWD-3); at most [`MAX_HEAD`] bytes of an answer's heads are read, and each byte of a chunked body is looked at (FWD-7); a
-//! certificate of the core is verified before a byte of a request is sent. Deliberately not here: the choice of a connection
+//! certificate of the core is verified before a byte of a request is sent; the time limit of connecting is one of tokio, which sees what the
+//! core has done before it sees that the time is over: pingora's timers have a thread of their own, and a process without a processor for
+//! a second would take the core for one that cannot be reached. Deliberately not here: the choice of a connection
 //! ([`super::pool`]).
 
 use crate::interface::chunks::{ChunkInspector, ChunkedBody};
 use async_trait::async_trait;
 use pingora::{
     Error, ErrorType, Result,
-    prelude::timeout,
     protocols::{
         GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl,
         TimingDigest, UniqueID, UniqueIDType, l4::ext, raw_connect::ProxyDigest,
@@ -30,6 +31,7 @@ use std::{
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf},
     net::TcpStream,
+    time::timeout,
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
@@ -452,5 +454,17 @@ mod tests {
                 assert_eq!(is_quiet, greeting.is_empty(), "{version:?}");
             }
         }
+    }
+
+    /// Only whether the core is slow counts. The process may get no processor, or have much else to do.
+    #[tokio::test]
+    async fn a_connection_counts_that_is_made_while_the_process_does_something_else() {
+        const LIMIT: Duration = Duration::from_millis(50);
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let opening = CoreConnection::open(listener.local_addr().unwrap(), None, LIMIT);
+        let opened = tokio::spawn(async move { opening.await.is_ok() });
+        // The runtime has one thread. It runs what is ready before it asks the kernel what has come.
+        tokio::spawn(async { thread::sleep(4 * LIMIT) });
+        assert!(opened.await.unwrap());
     }
 }
