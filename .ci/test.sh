@@ -118,7 +118,7 @@ all)
     ;;
 systems)
     for program in "${with_systems[@]}"; do
-        attempt "$program" --ignored systems:: --skip bounds:: || judge "$program"
+        attempt "$program" --ignored systems:: --skip bounds:: --test-threads=$threads || judge "$program"
         sed -n 's/^test \(.*\) \.\.\. .*<\([0-9.]*\)s>$/\2 \1/p' "$folder/out" >>"$folder/times"
     done
     bounds "^systems::"

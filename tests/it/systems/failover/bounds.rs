@@ -62,8 +62,8 @@ async fn delays(planted: Option<PlantedFault>) -> Vec<Duration> {
     for round in 0..CHANGES {
         for (step, text) in (0..).zip([Some("first"), Some("second"), None]) {
             let session = text.map(|text| SessionId::from_text(text).unwrap());
-            // At any moment between two proofs.
-            let_pass_async(Duration::from_millis(300 + 17 * (3 * round + step))).await;
+            // At any moment between two proofs, which come every 250 ms.
+            let_pass_async(Duration::from_millis(300 + 17 * (3 * round + step) % 250)).await;
             // The row before the change is in the other gateway's memory.
             known().await;
             if let Some(session) = &session {
