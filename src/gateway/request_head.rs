@@ -10,8 +10,10 @@ use crate::interface::{
     headers::{self, RequestId},
 };
 use http::Method;
-use pingora::{ErrorType, Result, prelude::timeout, protocols::http::ServerSession as Session};
+use pingora::{ErrorType, Result, protocols::http::ServerSession as Session};
 use std::{pin::pin, time::Duration};
+// Not pingora's, whose timers may come before what has arrived (upstreams/connection.rs).
+use tokio::time::timeout;
 
 /// How long an idle HTTP/1.1 connection is still read when the listener closes. A request that is sent while the gateway closes its
 /// connection is lost, and a client that calls often sends its next one earlier; the answer says that the connection ends.
