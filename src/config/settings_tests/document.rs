@@ -115,7 +115,7 @@ fn missing_keys_have_defaults() {
         settings.reloadable.upstreams.longest(),
     );
     assert_eq!(shutdown.lame_duck, Duration::from_secs(5));
-    assert_eq!(finish, Duration::from_secs(171), "as gateway.yaml says");
+    assert_eq!(finish, Duration::from_secs(172), "as gateway.yaml says");
     assert_eq!(settings.fixed.audit, None);
     assert!(settings.fixed.log.access);
     assert_eq!(settings.fixed.log, Log::default());

@@ -119,7 +119,7 @@ fn groups_are_shown_with_their_defaults() {
         "{text}"
     );
     // 10 s, the body, the core's longest answer, and the answer.
-    assert_eq!(shown["shutdown"]["finish"], "241s");
+    assert_eq!(shown["shutdown"]["finish"], "242s");
     fs::write(site.folder.join("shown.yaml"), &text).unwrap();
     assert_eq!(show(&site, "shown.yaml"), text);
 }
