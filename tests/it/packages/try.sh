@@ -208,6 +208,7 @@ systemctl daemon-reload
 systemctl restart $service
 answers
 curl -sS --fail -o /dev/null http://127.0.0.1:9100/metrics -H "Authorization: Bearer $(cat secrets/metrics.token)"
+CREDENTIALS_DIRECTORY=/run/credentials/$service portvakt check --no-bind --config gateway.yaml
 # The new process after an upgrade has the credentials too.
 before=$(main)
 systemctl kill --kill-whom=main --signal=USR2 $service
@@ -264,10 +265,13 @@ ls /var/lib/portvakt/portvakt.db /var/lib/portvakt/hash.key gateway.yaml secrets
 
 step "purge"
 cd /
+mkdir -p /etc/systemd/system/$service.d
+echo '[Service]' >/etc/systemd/system/$service.d/override.conf
 dpkg --purge portvakt 2>&1 | tee /run/purged
 grep -q "the audit stays in /var/lib/portvakt/audit" /run/purged
 [ "$(ls /var/lib/portvakt)" = audit ]
 not ls /etc/portvakt
 not ls /var/log/portvakt
+ls /etc/systemd/system/$service.d/override.conf
 
 step "everything went as expected"
