@@ -17,7 +17,7 @@ fn an_error_of_the_disk_is_counted_and_said() {
             .line("  access_file: access.log\n  events_file: events.log")
             .for_program();
         let path = gate.folder().join(file);
-        let disk = FailingDisk::of(&gate, "write", 1, &path);
+        let disk = FailingDisk::of(&gate, "write", &path);
         let count = |result: &str| gate.metric_now(metric, &[&format!("result=\"{result}\"")]);
         // A line in the access log, and one in that of events.
         let call = Call::accounts().present().only(Protocol::Http1);
