@@ -158,6 +158,18 @@ dpkg-query --show portvakt
 step "back one version, under load"
 change "$old" downgrade
 change "$new" again
+
+step "10 000 calls through upgrades and downgrades"
+round=0
+made() {
+    cat /run/*/calls* | grep -c '^200$'
+}
+while [ "$(made)" -lt 10000 ]; do
+    round=$((round + 1))
+    change "$old" "old-$round" >/dev/null
+    change "$new" "new-$round" >/dev/null
+done
+echo "$(made) calls, none failed; $((2 * round + 3)) changes of the process"
 [ "$(systemctl show --property=NRestarts --value $service)" = 0 ]
 
 step "a version that does not start leaves the one before"
