@@ -72,17 +72,37 @@ impl Line {
             .filter_map(|(metric, value)| value.and_then(|_| metric.bar()))
             .collect();
         let _ = write!(text, " {} |", bars.join("; "));
-        let missed = self.missed();
-        let verdict = match missed.is_empty() {
-            true => "yes".into(),
-            false => format!("**no**: {}", missed.join("; ")),
-        };
+        let missed = self.verdict();
+        let verdict = missed.map_or("yes".into(), |missed| format!("**no**: {missed}"));
         let _ = writeln!(text, " {verdict} |");
         text
     }
 
-    /// The bars that Portvakt does not reach.
-    pub fn missed(&self) -> Vec<String> {
+    /// The line with the median of each figure in three runs.
+    pub fn median(runs: [Self; 3]) -> Self {
+        let values = std::array::from_fn(|peer| {
+            let numbers = 0..runs[0].metrics.len();
+            let median = |number: usize| {
+                let mut found: Vec<f64> = runs
+                    .iter()
+                    .filter_map(|run| run.values[peer][number])
+                    .collect();
+                found.sort_by(f64::total_cmp);
+                found.get(found.len() / 2).copied()
+            };
+            numbers.map(median).collect()
+        });
+        let [first, ..] = runs;
+        Self { values, ..first }
+    }
+
+    /// The bars that Portvakt does not reach, if any.
+    pub fn verdict(&self) -> Option<String> {
+        let missed = self.missed();
+        (!missed.is_empty()).then(|| missed.join("; "))
+    }
+
+    fn missed(&self) -> Vec<String> {
         let [own, peers @ ..] = &self.values;
         let mut missed = Vec::new();
         for (number, metric) in self.metrics.iter().enumerate() {
