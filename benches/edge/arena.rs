@@ -121,7 +121,8 @@ impl Arena {
     }
 }
 
-/// The figures of the honest client: the answered calls, the 99th percentile, its ratio to the quiet one, and the longest probe.
+/// The figures of the honest client: the answered calls, the 99th percentile, its ratio to the quiet one, the longest probe, and the
+/// calls that did not count, if any.
 pub fn honest_metrics() -> Vec<Metric> {
     let calls = f64::from(u32::try_from(CALLS).unwrap());
     vec![
@@ -157,6 +158,14 @@ pub fn honest_metrics() -> Vec<Metric> {
             bar: Some(100.0),
             slack: None,
         },
+        Metric {
+            name: "left out",
+            unit: "",
+            digits: 0,
+            better: Better::Lower,
+            bar: None,
+            slack: None,
+        },
     ]
 }
 
@@ -167,6 +176,7 @@ pub fn honest_values(served: &Served, quiet: &Served) -> Vec<Option<f64>> {
         Some(served.p99),
         Some(served.p99 / quiet.p99),
         served.ready,
+        (served.left_out > 0).then(|| figure(served.left_out)),
     ]
 }
 

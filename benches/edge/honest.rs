@@ -5,6 +5,7 @@
 
 use crate::{
     core_server::find,
+    host::Given,
     peers::{
         pool::{Call, Fault, Pool, Signer},
         running::Running,
@@ -41,8 +42,10 @@ pub struct Served {
     /// How many were answered with 200.
     pub answered: usize,
     /// The 99th percentile of the latency in milliseconds, with the handshake where a call has one. An unanswered call counts as
-    /// the longest wait.
+    /// the longest wait. An answered one during which the host gave a processor to another machine does not count.
     pub p99: f64,
+    /// How many calls did not count.
+    pub left_out: usize,
     /// The longest probe of /readyz in milliseconds; `None` for a peer without one.
     pub ready: Option<f64>,
 }
@@ -118,6 +121,9 @@ pub fn prefer_this_thread() {
         .status();
 }
 
+/// A call: its start, and the time until its answer.
+type Timed = (Instant, Option<Duration>);
+
 /// Calls at fixed times.
 struct Calls {
     heads: Vec<Arc<[u8]>>,
@@ -129,6 +135,8 @@ struct Calls {
 
 impl Calls {
     async fn run(self) -> Served {
+        let given = Given::default();
+        let watching = tokio::task::spawn_local(given.clone().watch());
         let begun = tokio::time::Instant::now();
         let of = self.heads.len();
         let at = |number: usize| begun + self.every * u32::try_from(number).unwrap();
@@ -145,7 +153,7 @@ impl Calls {
                 sleep_until(at).await;
                 let begun = Instant::now();
                 let answered = timeout(PATIENCE, alone(&dialer, port, &head)).await;
-                matches!(answered, Ok(Ok(()))).then(|| begun.elapsed())
+                (begun, took(begun, &answered))
             });
         }
         let end = at(of);
@@ -163,18 +171,20 @@ impl Calls {
             if begun.elapsed() < self.every * u32::try_from(of).unwrap() + PATIENCE {
                 times.push(self.on_kept(&mut kept, head).await);
             } else {
-                times.push(None);
+                times.push((Instant::now(), None));
             }
         }
         while let Some(time) = fresh.join_next().await {
             times.push(time.unwrap());
         }
         let ready = probing.await.unwrap();
-        served(&times, ready)
+        Given::settle().await;
+        watching.abort();
+        served(&times, &given, ready)
     }
 
     /// A call on the connection that the calls share, which is opened again after a failure.
-    async fn on_kept(&self, kept: &mut Option<Tls>, head: &[u8]) -> Option<Duration> {
+    async fn on_kept(&self, kept: &mut Option<Tls>, head: &[u8]) -> Timed {
         let begun = Instant::now();
         let calling = async {
             let mut tls = match kept.take() {
@@ -186,8 +196,13 @@ impl Calls {
             io::Result::Ok(())
         };
         let answered = timeout(PATIENCE, calling).await;
-        matches!(answered, Ok(Ok(()))).then(|| begun.elapsed())
+        (begun, took(begun, &answered))
     }
+}
+
+/// The time of a call that was answered.
+fn took<E>(begun: Instant, answered: &Result<io::Result<()>, E>) -> Option<Duration> {
+    matches!(answered, Ok(Ok(()))).then(|| begun.elapsed())
 }
 
 /// A call on a connection of its own.
@@ -258,14 +273,26 @@ pub async fn ready(control: u16) -> f64 {
         * 1e3
 }
 
-fn served(times: &[Option<Duration>], ready: Option<f64>) -> Served {
-    let mut sorted: Vec<_> = times.iter().map(|time| time.unwrap_or(PATIENCE)).collect();
+fn served(times: &[Timed], given: &Given, ready: Option<f64>) -> Served {
+    let counts = |(begun, took): &&Timed| took.is_none_or(|took| !given.is_within(*begun, took));
+    let counted = times.iter().filter(counts);
+    let counted: Vec<_> = counted.map(|(_, took)| took.unwrap_or(PATIENCE)).collect();
+    let left_out = times.len() - counted.len();
+    // With fewer, one call would be the percentile.
+    let mut sorted = match counted.len() * 2 >= times.len() {
+        true => counted,
+        false => times
+            .iter()
+            .map(|(_, took)| took.unwrap_or(PATIENCE))
+            .collect(),
+    };
     sorted.sort_unstable();
     let at = (sorted.len() * 99).div_ceil(100).saturating_sub(1);
     Served {
         of: times.len(),
-        answered: times.iter().flatten().count(),
+        answered: times.iter().filter(|(_, took)| took.is_some()).count(),
         p99: sorted[at].as_secs_f64() * 1e3,
+        left_out,
         ready,
     }
 }

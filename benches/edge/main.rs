@@ -18,6 +18,7 @@ mod arena;
 mod core_server;
 mod fuzz;
 mod honest;
+mod host;
 mod peers;
 mod rows;
 mod slow;
@@ -110,15 +111,6 @@ fn measured(name: &str, run: fn(&Arena) -> Vec<Line>, arena: &Arena) -> Vec<Line
         .collect()
 }
 
-/// The time of all processors since the start, and that which the host gave to other machines, in ticks.
-fn ticks() -> [f64; 2] {
-    let text = std::fs::read_to_string("/proc/stat").unwrap();
-    let all = text.lines().next().unwrap().split_whitespace().skip(1);
-    // user, nice, system, idle, iowait, irq, softirq, steal.
-    let all: Vec<f64> = all.take(8).map(|tick| tick.parse().unwrap()).collect();
-    [all.iter().sum(), all[7]]
-}
-
 fn main() -> ExitCode {
     let options = Options::read();
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
@@ -134,7 +126,7 @@ fn main() -> ExitCode {
         };
     }
     let mut lines = Vec::new();
-    let before = ticks();
+    let before = host::ticks();
     for (name, run) in rows::ALL {
         if options.rows.is_empty() || options.rows.iter().any(|row| row == name) {
             let begun = Instant::now();
@@ -149,7 +141,7 @@ fn main() -> ExitCode {
         lines.iter().map(Line::markdown).collect::<String>()
     );
     let missed = lines.iter().filter(|line| line.verdict().is_some()).count();
-    let [all, stolen] = ticks();
+    let [all, stolen] = host::ticks();
     println!(
         "{} lines, {missed} of them with a missed bar. Other machines took {:.1} % of the processors' time.",
         lines.len(),
