@@ -12,6 +12,7 @@ use super::{
     signals::Signals,
     sockets::{Inherited, OpenSockets},
     start_fault::StartFault,
+    upgrade::open_state,
     watchdog::Pulse,
 };
 use crate::{
@@ -158,7 +159,7 @@ pub(super) fn prepare(
     let telemetry = Arc::new(telemetry(&fixed, source.as_deref(), folders, &clock)?);
     let tellers = Tellers::new(&telemetry, &clock);
     let links = links(&reloadable.sca, fixed.environment, &clock)?;
-    let store = Arc::new(StateStore::open(&fixed.state).map_err(StartFault::State)?);
+    let store = Arc::new(open_state(&fixed.state, &inherited)?);
     let signer = assertion_signer(reloadable.assertion.as_ref(), &fixed.system)?;
     let mut server = server(fixed.listener.threads);
     let seen = start_checks(&reloadable.snapshot, &fixed, &clock, &tellers)?;

@@ -1,10 +1,14 @@
 //! The upgrade: starts the program anew, and hands the listening sockets over to the new process.
 //!
 //! The program is found by the name under which this process was started, so a replaced file is taken. Invariant: this process serves on
-//! until the new one has said that it serves; if the new one does not start, nothing changes. Deliberately not here: the state, which both
-//! processes share while this one finishes its requests (docs/state.md).
+//! until the new one has said that it serves; if the new one does not start, nothing changes. The state, which both processes
+//! share while this one finishes its requests (docs/state.md), keeps its schema meanwhile.
 
-use super::sockets::{CONTROL_SOCKET, OpenSockets};
+use super::{
+    sockets::{CONTROL_SOCKET, Inherited, OpenSockets},
+    start_fault::StartFault,
+};
+use crate::state::{StateSettings, StateStore};
 use command_fds::{CommandFdExt, FdMapping, FdMappingCollision};
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
@@ -181,6 +185,18 @@ impl Successor {
             }
         }
     }
+}
+
+/// Opens the state. Only a process that takes over from none migrates it: a predecessor goes on with the schema that it knows.
+pub(super) fn open_state(
+    settings: &StateSettings,
+    inherited: &Inherited,
+) -> Result<StateStore, StartFault> {
+    let store = match inherited.predecessor {
+        Some(_) => StateStore::open(settings),
+        None => StateStore::open_and_migrate(settings),
+    };
+    store.map_err(StartFault::State)
 }
 
 /// Tells the process that waits for this one why this one does not serve yet. It logs that, and waits.

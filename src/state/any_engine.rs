@@ -5,8 +5,8 @@ use super::volatile::Volatile;
 use super::{
     Counters, CustomerHash, Dated, EngineSettings, Keys, OpenFault, PsuHash, StateSettings,
     Unavailable, blocks::Standing, change::Change, engine::Engine, outbox::Outbox,
-    postgres::Postgres, process::Process, rows::BoundPsu, rules::Table, sqlite::Sqlite,
-    sweep::Step,
+    postgres::Postgres, process::Process, rows::BoundPsu, rules::Table, settings::EarlierSchema,
+    sqlite::Sqlite, sweep::Step,
 };
 use portvakt_base::clock::Timestamp;
 use std::sync::Arc;
@@ -24,14 +24,17 @@ pub(super) enum AnyEngine {
 
 impl AnyEngine {
     /// Opens the engine of these settings, with the key of its hashes and the memory that it keeps current.
-    pub(super) fn open(settings: &StateSettings) -> Result<(Self, Keys, Arc<Process>), OpenFault> {
+    pub(super) fn open(
+        settings: &StateSettings,
+        earlier: EarlierSchema,
+    ) -> Result<(Self, Keys, Arc<Process>), OpenFault> {
         match &settings.engine {
             EngineSettings::Sqlite => {
-                let (engine, keys, process) = Sqlite::open(settings)?;
+                let (engine, keys, process) = Sqlite::open(settings, earlier)?;
                 Ok((Self::Sqlite(Box::new(engine)), keys, process))
             }
             EngineSettings::Postgres(server) => {
-                let (engine, keys, process) = Postgres::open(settings, server)?;
+                let (engine, keys, process) = Postgres::open(settings, server, earlier)?;
                 Ok((Self::Postgres(Box::new(engine)), keys, process))
             }
         }

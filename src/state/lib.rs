@@ -70,6 +70,8 @@ mod request_ids;
 mod any_engine;
 mod engine;
 mod hash_key;
+#[cfg(feature = "sandbox")]
+mod in_memory;
 mod key_chain;
 mod level;
 mod outbox;
@@ -119,6 +121,7 @@ use portvakt_base::clock::Timestamp;
 use portvakt_interface::headers::PsuId;
 use process::{Begun, Process};
 use rules::{Erasure, GiveBack, Mark, NewBinding, ScaEnd, Withdrawal};
+use settings::EarlierSchema;
 use std::{
     fmt,
     sync::{
@@ -139,13 +142,29 @@ pub struct StateStore {
 }
 
 impl StateStore {
-    /// Opens the state of a configuration; the first start creates its file, its hash key and their folders.
+    /// Opens the state of a configuration; the first start creates its file, its hash key and their folders. A state of an earlier schema is
+    /// refused: a process of the version before may use it.
     ///
     /// # Errors
     /// The reason why the state cannot be used. An existing file is not changed.
     pub fn open(settings: &StateSettings) -> Result<Self, OpenFault> {
+        Self::open_or_migrate(settings, EarlierSchema::Refused)
+    }
+
+    /// The same, but a state of an earlier schema is migrated: for a gateway that starts, and takes over from none.
+    ///
+    /// # Errors
+    /// The reason why the state cannot be used. An existing file is not changed.
+    pub fn open_and_migrate(settings: &StateSettings) -> Result<Self, OpenFault> {
+        Self::open_or_migrate(settings, EarlierSchema::Migrated)
+    }
+
+    fn open_or_migrate(
+        settings: &StateSettings,
+        earlier: EarlierSchema,
+    ) -> Result<Self, OpenFault> {
         let customers = EventKey::read(&settings.events)?;
-        let (engine, keys, process) = AnyEngine::open(settings)?;
+        let (engine, keys, process) = AnyEngine::open(settings, earlier)?;
         if let Some(key) = &customers {
             process.customer_key.begin(key.check());
         }
@@ -164,21 +183,6 @@ impl StateStore {
     pub fn try_open(settings: &StateSettings) -> Result<(), OpenFault> {
         EventKey::read(&settings.events)?;
         AnyEngine::try_open(settings)
-    }
-
-    /// Opens tables in the memory of this process; several stores can share them, as processes share a file. For tests.
-    #[cfg(feature = "sandbox")]
-    pub fn open_volatile(settings: &StateSettings, tables: &VolatileTables) -> Self {
-        // Without its key, this engine for tests names no customer.
-        let customers = EventKey::read(&settings.events).ok().flatten();
-        let recorded = customers.as_ref().map(|key| key.check().to_string());
-        let (volatile, process) = tables.open(settings, recorded);
-        Self {
-            keys: Box::new(tables.keys().with_customers(customers)),
-            process,
-            engine: AnyEngine::Volatile(Box::new(volatile)),
-            was_proven: AtomicBool::new(false),
-        }
     }
 
     /// The key of the store's hashes.

@@ -74,6 +74,15 @@ impl StateSettings {
     }
 }
 
+/// What an opening does with a state of an earlier schema, which processes of an earlier version may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EarlierSchema {
+    /// Migrates it.
+    Migrated,
+    /// Refuses it.
+    Refused,
+}
+
 /// The engine of a state, with the settings that only this engine has. Code that depends on the engine matches every variant, so that the
 /// compiler names it to whoever adds one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -256,8 +265,15 @@ pub enum OpenFault {
     )]
     OddRow(&'static str),
     /// The file has an earlier schema.
-    #[error("{0} has an earlier schema: start a gateway of this version on it first")]
+    #[error(
+        "{0} has an earlier schema: stop the gateway of the version before, and start one of this version first"
+    )]
     Earlier(PathBuf),
+    /// The database has an earlier schema.
+    #[error(
+        "the database has an earlier schema: stop every gateway of the version before, and start one of this version first"
+    )]
+    PostgresEarlier,
     /// Gateways of an earlier version use the database.
     #[error(
         "a gateway of a version that cannot rotate the hash key uses the database, or a state file is copied into it: upgrade every gateway first; \

@@ -78,7 +78,7 @@ impl Data for SqliteFolder {
 
     fn open(&self) -> StateStore {
         StateStore::try_open(&self.settings()).unwrap();
-        StateStore::open(&self.settings()).unwrap()
+        StateStore::open_and_migrate(&self.settings()).unwrap()
     }
 }
 
@@ -125,7 +125,7 @@ impl Data for PostgresSchema {
 
     fn open(&self) -> StateStore {
         StateStore::try_open(&self.0).unwrap();
-        StateStore::open(&self.0).unwrap()
+        StateStore::open_and_migrate(&self.0).unwrap()
     }
 }
 

@@ -7,7 +7,11 @@ use super::{
     migrate,
     settings::PostgresSettings,
 };
-use crate::{AcceptedClock, OpenFault, StateSettings, settings::CUSTOMER_KEY_ROW, stored::seconds};
+use crate::{
+    AcceptedClock, OpenFault, StateSettings,
+    settings::{CUSTOMER_KEY_ROW, EarlierSchema},
+    stored::seconds,
+};
 use portvakt_base::clock::Timestamp;
 use tokio::runtime::Runtime;
 use tokio_postgres::{Error, types::ToSql};
@@ -82,10 +86,7 @@ impl Maintenance {
         let schema = format!("SELECT value FROM meta WHERE name = '{SCHEMA_ROW}'");
         match database.column(&schema)?.first() {
             Some(found) if found == SCHEMA => Ok(database),
-            _ => Err(OpenFault::Postgres(
-                "its tables are of an earlier version: start a gateway of this version on them first"
-                    .to_owned(),
-            )),
+            _ => Err(OpenFault::PostgresEarlier),
         }
     }
 
@@ -101,7 +102,13 @@ impl Maintenance {
             if new.is_none() {
                 migrate::must_exist(&mut session).await?;
             }
-            migrate::prepare(&mut session, &settings.hash_key, new).await?;
+            migrate::prepare(
+                &mut session,
+                &settings.hash_key,
+                new,
+                EarlierSchema::Refused,
+            )
+            .await?;
             Ok::<_, OpenFault>(session)
         })?;
         Ok(Self { runtime, session })

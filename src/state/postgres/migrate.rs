@@ -9,7 +9,7 @@ use crate::{
     key_chain::KeyChain,
     keys::Keys,
     level,
-    settings::{KEY_ROW, LEVEL_ROW, RECORDED},
+    settings::{EarlierSchema, KEY_ROW, LEVEL_ROW, RECORDED},
 };
 use portvakt_base::private_file;
 use std::{path::Path, time::Duration};
@@ -52,8 +52,9 @@ pub(super) async fn prepare(
     session: &mut Session,
     key: &Path,
     level: Option<&str>,
+    earlier: EarlierSchema,
 ) -> Result<Keys, OpenFault> {
-    in_time(make(session, key, level)).await
+    in_time(make(session, key, level, earlier)).await
 }
 
 /// Refuses a database without tables.
@@ -117,7 +118,12 @@ pub(super) async fn in_time<T>(
     done.unwrap_or_else(|_| Err(OpenFault::Postgres(late())))
 }
 
-async fn make(session: &mut Session, key: &Path, level: Option<&str>) -> Result<Keys, OpenFault> {
+async fn make(
+    session: &mut Session,
+    key: &Path,
+    level: Option<&str>,
+    earlier: EarlierSchema,
+) -> Result<Keys, OpenFault> {
     let fault = |error: Error| OpenFault::Postgres(text(&error));
     let transaction = session.client.transaction().await.map_err(fault)?;
     transaction
@@ -148,6 +154,9 @@ async fn make(session: &mut Session, key: &Path, level: Option<&str>) -> Result<
     };
     let keys = found.keys(key)?.0;
     if found.schema != SCHEMA {
+        if earlier == EarlierSchema::Refused {
+            return Err(OpenFault::PostgresEarlier);
+        }
         migrate(transaction, done).await.map_err(fault)?;
     }
     Ok(keys)

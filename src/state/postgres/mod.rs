@@ -52,6 +52,7 @@ use super::{
     process::Process,
     rows::BoundPsu,
     rules::Table,
+    settings::EarlierSchema,
     sweep::Step,
 };
 use connect::{Connector, Session, text};
@@ -95,6 +96,7 @@ impl Postgres {
     pub(super) fn open(
         settings: &StateSettings,
         postgres: &PostgresSettings,
+        earlier: EarlierSchema,
     ) -> Result<(Self, Keys, Arc<Process>), OpenFault> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -106,7 +108,7 @@ impl Postgres {
         let thread = std::thread::Builder::new()
             .name("state-postgres".into())
             .spawn(move || {
-                let outcome = runtime.block_on(begin(&settings, postgres));
+                let outcome = runtime.block_on(begin(&settings, postgres, earlier));
                 let (started, report) = match outcome {
                     Ok((follower, keys)) => {
                         let shared = Arc::clone(follower.shared());
@@ -200,10 +202,11 @@ fn ended() -> Unavailable {
 async fn begin(
     settings: &StateSettings,
     postgres: PostgresSettings,
+    earlier: EarlierSchema,
 ) -> Result<(Follower, Keys), OpenFault> {
     let connector = Connector::new(postgres.clone());
     let mut session = first(&connector).await?;
-    let keys = migrate::prepare(&mut session, &settings.hash_key, None).await?;
+    let keys = migrate::prepare(&mut session, &settings.hash_key, None, earlier).await?;
     migrate::keep_recorded(&mut session, settings, true).await?;
     let clock = migrate::in_time(stored_clock(&session)).await?;
     // The connections below need its place.

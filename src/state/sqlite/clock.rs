@@ -139,7 +139,7 @@ fn put(connection: &Connection, name: &str, value: u64) -> rusqlite::Result<()> 
 
 #[cfg(test)]
 mod tests {
-    use super::{super::file::MIGRATIONS, *};
+    use super::{super::migrations::MIGRATIONS, *};
 
     const NOW: u64 = 1_790_000_000;
 

@@ -8,9 +8,9 @@ use super::super::{
     key_chain::KeyChain,
     keys::Keys,
     level,
-    settings::{CUSTOMER_KEY_ROW, KEY_ROW, LEVEL_ROW, RECORDED},
+    settings::{CUSTOMER_KEY_ROW, EarlierSchema, KEY_ROW, LEVEL_ROW, RECORDED},
 };
-use super::identity::Identity;
+use super::{identity::Identity, migrations::MIGRATIONS};
 use portvakt_base::private_file;
 use rusqlite::{
     Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, config::DbConfig,
@@ -24,29 +24,6 @@ use std::{
 
 /// `application_id` of a state file: "Pvkt".
 pub(crate) const APPLICATION_ID: i64 = 0x5076_6b74;
-
-/// The steps from one schema to the next. The first makes schema 1 from an empty file. A step that was released never
-/// changes.
-pub(super) const MIGRATIONS: [&str; 6] = [
-    include_str!("schema.sql"),
-    include_str!("learned.sql"),
-    BLOCKS,
-    ORIGIN,
-    CUSTOMERS_AND_MOVES,
-    EVENTS,
-];
-
-/// CTL-2: the part of step 2 to 3 that makes the table of blocks.
-const BLOCKS: &str = include_str!("blocks.sql");
-
-/// SCA-17, SCA-22: the step from 3 to 4, which records who confirmed a context.
-const ORIGIN: &str = include_str!("origin.sql");
-
-/// CTL-1, CTL-4: the step from 4 to 5, for the keys of the bank's customers, the days of last use, and moves of TPPs.
-const CUSTOMERS_AND_MOVES: &str = include_str!("customers_and_moves.sql");
-
-/// CTL-3: the step from 5 to 6, for the stream of events and the customers in them.
-const EVENTS: &str = include_str!("events.sql");
 
 /// The time that a writer waits for another process.
 const BUSY: Duration = Duration::from_secs(2);
@@ -113,7 +90,10 @@ fn key_missing(settings: &StateSettings) -> OpenFault {
 }
 
 /// Opens the file with its key; creates both if there are none.
-pub(super) fn open(settings: &StateSettings) -> Result<(Connection, Identity, Keys), OpenFault> {
+pub(super) fn open(
+    settings: &StateSettings,
+    earlier: EarlierSchema,
+) -> Result<(Connection, Identity, Keys), OpenFault> {
     let path = &settings.file;
     let fault = |error| OpenFault::File(path.clone(), error);
     let folder = private_file::folder_of(path);
@@ -138,7 +118,7 @@ pub(super) fn open(settings: &StateSettings) -> Result<(Connection, Identity, Ke
     }
     let identity = Identity::of(path).map_err(fault)?;
     let mut connection = connect(path).map_err(|error| damaged(path, &error))?;
-    migrate(&mut connection, path, &chain.newest())?;
+    migrate(&mut connection, path, &chain.newest(), earlier)?;
     let keys = prove_key(&connection, settings, &chain)?;
     for row in to_record(&connection, settings)? {
         let done = connection.execute("INSERT INTO meta VALUES (?1, ?2)", row);
@@ -268,8 +248,13 @@ pub fn is_current(connection: &Connection, path: &Path) -> Result<bool, OpenFaul
     Ok(check_known(path, found)? == found)
 }
 
-/// Migrates the schema to the latest one.
-fn migrate(connection: &mut Connection, path: &Path, new: &Keys) -> Result<(), OpenFault> {
+/// Migrates the schema to the latest one. A new file has none yet.
+fn migrate(
+    connection: &mut Connection,
+    path: &Path,
+    new: &Keys,
+    earlier: EarlierSchema,
+) -> Result<(), OpenFault> {
     let fault = |error| damaged(path, &error);
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
@@ -280,6 +265,9 @@ fn migrate(connection: &mut Connection, path: &Path, new: &Keys) -> Result<(), O
         return Ok(());
     }
     let done = usize::try_from(version).unwrap_or(0);
+    if done > 0 && earlier == EarlierSchema::Refused {
+        return Err(OpenFault::Earlier(path.to_owned()));
+    }
     for step in MIGRATIONS.iter().skip(done) {
         transaction.execute_batch(step).map_err(fault)?;
     }

@@ -14,6 +14,7 @@ pub mod file;
 mod identity;
 mod kept_clock;
 mod log;
+mod migrations;
 mod moves;
 mod opened;
 mod read;
@@ -36,6 +37,7 @@ use super::{
     process::Process,
     rows::BoundPsu,
     rules::Table,
+    settings::EarlierSchema,
     sweep::Step,
 };
 use log::Log;
@@ -62,8 +64,11 @@ pub(super) struct Sqlite {
 }
 
 impl Sqlite {
-    pub(super) fn open(settings: &StateSettings) -> Result<(Self, Keys, Arc<Process>), OpenFault> {
-        let (connection, identity, keys) = file::open(settings)?;
+    pub(super) fn open(
+        settings: &StateSettings,
+        earlier: EarlierSchema,
+    ) -> Result<(Self, Keys, Arc<Process>), OpenFault> {
+        let (connection, identity, keys) = file::open(settings, earlier)?;
         let path = settings.file.clone();
         let damaged = |error: rusqlite::Error| file::damaged(&path, &error);
         let readers = read::Readers::open(identity.path()).map_err(damaged)?;

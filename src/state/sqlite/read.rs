@@ -99,7 +99,7 @@ fn read(connection: &Connection, psu: PsuHash) -> rusqlite::Result<Option<BoundP
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{StateSettings, engine::Engine, sqlite::Sqlite};
+    use crate::{StateSettings, engine::Engine, settings::EarlierSchema, sqlite::Sqlite};
 
     /// SCA-13: a question that waited for its turn has an answer of its turn. As of the question, the answers of a busy machine would be too
     /// old before they come.
@@ -108,7 +108,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = |name| folder.path().join(name);
         let settings = StateSettings::new(file("portvakt.db"), file("hash.key"));
-        let (sqlite, _, _) = Sqlite::open(&settings).unwrap();
+        let (sqlite, _, _) = Sqlite::open(&settings, EarlierSchema::Refused).unwrap();
         let most = u32::try_from(READERS).unwrap();
         let turns = Arc::clone(&sqlite.readers.turns).acquire_many_owned(most);
         let turns = turns.await.unwrap();

@@ -223,13 +223,13 @@ impl MovedRow for FileRow<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::migrations::MIGRATIONS, *};
 
     /// A column of bytes that a later schema adds is moved, or named as none with hashes.
     #[test]
     fn every_column_of_bytes_is_known() {
         let sql = Connection::open_in_memory().unwrap();
-        for step in file::MIGRATIONS {
+        for step in MIGRATIONS {
             sql.execute_batch(step).unwrap();
         }
         let columns: Vec<(String, String)> = sql

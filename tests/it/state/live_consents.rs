@@ -142,5 +142,5 @@ async fn those_of_a_database_are_counted() {
     let output = program.current_dir(gate.folder()).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("of an earlier version"), "{said}");
+    assert!(said.contains("has an earlier schema"), "{said}");
 }

@@ -157,7 +157,7 @@ async fn invented_agreements_of_a_file_are_counted_and_dropped() {
     let text = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(text.contains("has an earlier schema"), "{refused:?}");
     assert_eq!(number("SELECT count(*) FROM context").unwrap(), 5);
-    clean(&gate, &StateStore::open(&settings).unwrap()).await;
+    clean(&gate, &StateStore::open_and_migrate(&settings).unwrap()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -21,8 +21,8 @@ use crate::harness::{
 };
 use portvakt::interface::{headers::CorporateId, operations::Environment};
 use portvakt::state::{
-    ClaimRequest, CustomerKey, Decision, Known, PlantedFault, PostgresSettings, Retention,
-    StaleReads, StateSettings, StateStore, Withdraw,
+    ClaimRequest, CustomerKey, Decision, Known, OpenFault, PlantedFault, PostgresSettings,
+    Retention, StaleReads, StateSettings, StateStore, Withdraw,
 };
 use std::{
     process::{Command, Stdio},
@@ -371,6 +371,13 @@ async fn an_earlier_schema_is_brought_up_to_date() {
     assert!(StateStore::open(&other).is_err());
     // A trial migrates nothing, and succeeds.
     StateStore::try_open(&data.0).unwrap();
+    // Gateways of the version before may use it: neither a tool nor a process that takes over migrates it.
+    let refused = StateStore::open(&data.0).unwrap_err();
+    assert!(matches!(refused, OpenFault::PostgresEarlier), "{refused}");
+    let schema = server.sql(&format!(
+        "SELECT value FROM {user}.meta WHERE name = 'schema'"
+    ));
+    assert_eq!(schema, ["1"]);
     let store = data.open();
     assert_eq!(left(&store, call(1, BEGIN + 1)).await, 2);
     assert!(store.list_blocks().await.unwrap().is_empty());
