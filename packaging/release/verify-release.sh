@@ -10,6 +10,8 @@
 #
 # Needs minisign and Python 3. Whoever can change a release can change this script in it: run the one of a source that you trust.
 set -eu
+# cd would go elsewhere.
+unset CDPATH
 fail() {
     echo "not verified: $*" >&2
     exit 1
@@ -27,14 +29,17 @@ while [ $# -gt 0 ]; do
     shift
 done
 [ -n "$key" ] && { [ -z "$rebuild" ] || [ -n "$source" ]; } || { echo "$usage" >&2 && exit 2; }
-cd "${folder:-$(dirname "$0")}"
+cd -- "${folder:-$(dirname -- "$0")}"
 folder=$(pwd)
 export LC_ALL=C
 
 command -v minisign >/dev/null || fail "minisign is not installed"
 signed=$(minisign -V -Q -p "$key" -m SHA256SUMS) || fail "SHA256SUMS has no signature of this key"
-# The first line of a signature is not signed.
-[ "$(head -n 1 SHA256SUMS.minisig)" = "untrusted comment: signature of a release of Portvakt" ] || fail "SHA256SUMS.minisig was changed"
+# The first line of a signature is not signed, and minisign reads no line behind the fourth.
+{ [ "$(head -n 1 SHA256SUMS.minisig)" = "untrusted comment: signature of a release of Portvakt" ] && [ "$(wc -l <SHA256SUMS.minisig)" -eq 4 ]; } ||
+    fail "SHA256SUMS.minisig was changed"
+# A link leads to what can change later.
+[ -z "$(find . -mindepth 1 ! -type f -print -quit)" ] || fail "the folder has something that is no file"
 sha256sum --check --strict --quiet SHA256SUMS || fail "a file is not the one that was signed"
 listed=$(sed 's/^[0-9a-f]* [ *]//' SHA256SUMS | sort)
 present=$(find . -mindepth 1 ! -name SHA256SUMS ! -name SHA256SUMS.minisig -printf '%P\n' | sort)

@@ -210,6 +210,39 @@ fn one_byte_of_any_file_is_noticed() {
     release.accepted();
 }
 
+/// minisign reads no line behind the fourth, and sha256sum and cd follow links and CDPATH.
+#[test]
+fn what_is_beside_the_signed_files_is_noticed() {
+    let Some(release) = Release::new() else {
+        return;
+    };
+    let signature = release.files().join("SHA256SUMS.minisig");
+    let signed = fs::read_to_string(&signature).unwrap();
+    fs::write(&signature, format!("{signed}more\n")).unwrap();
+    release.refused("a fifth line");
+    fs::write(&signature, signed).unwrap();
+
+    let (listed, outside) = (
+        release.files().join("provenance.json"),
+        release.public("outside"),
+    );
+    fs::rename(&listed, &outside).unwrap();
+    std::os::unix::fs::symlink(&outside, &listed).unwrap();
+    release.refused("a link to the same content");
+    fs::remove_file(&listed).unwrap();
+    fs::rename(&outside, &listed).unwrap();
+    release.accepted();
+
+    // Here is a changed "files", and CDPATH leads to the true one.
+    let here = tempfile::tempdir().unwrap();
+    fs::create_dir(here.path().join("files")).unwrap();
+    let mut verify = Command::new(repository().join("packaging/release/verify-release.sh"));
+    verify.arg("--key").arg(release.public("key")).arg("files");
+    verify.env("CDPATH", release.files().parent().unwrap());
+    let verified = verify.current_dir(&here).output().unwrap();
+    assert_eq!(verified.status.code(), Some(1), "{}", shown(&verified));
+}
+
 /// The signature holds in each case: the files do not belong together.
 #[test]
 fn a_provenance_of_other_files_is_noticed() {
