@@ -118,7 +118,7 @@ EOF
     compress "$work/changelog" "$documents/changelog.Debian.gz"
 
     mkdir "$root/DEBIAN"
-    sed -e "s/@version@/$version/; s/@architecture@/$architecture/; s/@maintainer@/$maintainer/; s/@size@/$(size_of "$root")/" \
+    sed -e "s/@version@/$version/; s/@architecture@/$architecture/; s/@maintainer@/$(escaped "$maintainer")/; s/@size@/$(size_of "$root")/" \
         -e "s/@libraries@/${libraries:-}/" "packaging/debian/$1/control" >"$root/DEBIAN/control"
     for script in postinst prerm postrm; do
         [ ! -e "packaging/debian/$1/$script" ] || put 755 "packaging/debian/$1/$script" "/DEBIAN/$script"
@@ -130,6 +130,11 @@ EOF
     find "$root" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
     # One thread: the blocks of a compression by several threads depend on their number.
     dpkg-deb --root-owner-group --threads-max=1 -Zxz --build "$root" "$out/${1}_${version}_$2.deb" >&2
+}
+
+# escaped TEXT: for the replacement of sed's s command.
+escaped() {
+    printf '%s' "$1" | sed 's/[\\/&]/\\&/g'
 }
 
 # size_of FOLDER: in KiB, each file and each folder by itself (deb-substvars(5)), whatever the file system.

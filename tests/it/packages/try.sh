@@ -284,11 +284,19 @@ step "purge"
 cd /
 mkdir -p /etc/systemd/system/$service.d
 echo '[Service]' >/etc/systemd/system/$service.d/override.conf
+# Audits of other configurations.
+install -D /dev/null /var/lib/portvakt/second/audit/salts.db
+install -D /dev/null /var/log/portvakt/audit/1/control-00000000000000000001.jsonl
+# The logs are on another disk.
+mv /var/log/portvakt /srv/logs && ln -s /srv/logs /var/log/portvakt
 dpkg --purge portvakt 2>&1 | tee /run/purged
 grep -q "the audit stays in /var/lib/portvakt/audit" /run/purged
-[ "$(ls /var/lib/portvakt)" = audit ]
+grep -q "the audit stays in /var/lib/portvakt/second/audit" /run/purged
+grep -q "the audit stays in /var/log/portvakt/audit/1" /run/purged
+[ "$(ls /var/lib/portvakt | tr '\n' ' ')" = "audit second " ]
+[ "$(find /var/lib/portvakt/second -type f)" = /var/lib/portvakt/second/audit/salts.db ]
+[ "$(find /srv/logs -type f)" = /srv/logs/audit/1/control-00000000000000000001.jsonl ]
 not ls /etc/portvakt
-not ls /var/log/portvakt
 ls /etc/systemd/system/$service.d/override.conf
 
 step "everything went as expected"
