@@ -273,12 +273,19 @@ fn a_stop_ends_the_upgrade() {
         let mut family = Family::of(gate, command);
         let first = family.processes()[0];
         fs::remove_file(&program).unwrap();
-        let script = format!("#!/bin/sh\n{trap}while :; do sleep 1; done\n");
+        // Before its trap a shell would end at once.
+        let trapped = family.gate.folder().join("trapped");
+        let script = format!(
+            "#!/bin/sh\n{trap}touch '{}'\nwhile :; do sleep 1; done\n",
+            trapped.display()
+        );
         fs::write(&program, script).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
         family.signal("-USR2");
         eventually("the new process", || {
-            family.events().contains("the new process starts") && family.processes().len() == 2
+            family.events().contains("the new process starts")
+                && family.processes().len() == 2
+                && trapped.exists()
         });
         signal_to(first, "-TERM");
         assert!(ended(&mut family.first.0).success());
