@@ -48,6 +48,14 @@ impl AnyEngine {
         }
     }
 
+    /// Tries whether an earlier schema can be migrated. That of a database which others use cannot.
+    pub(super) fn rehearse(settings: &StateSettings) -> Result<(), OpenFault> {
+        match &settings.engine {
+            EngineSettings::Sqlite => Sqlite::rehearse(settings),
+            EngineSettings::Postgres(_) => Err(OpenFault::PostgresEarlier),
+        }
+    }
+
     /// Whether gateways on other machines use the same state.
     pub(super) const fn is_shared(&self) -> bool {
         match self {

@@ -74,6 +74,7 @@ mod hash_key;
 mod in_memory;
 mod key_chain;
 mod level;
+mod opening;
 mod outbox;
 pub mod postgres;
 pub mod rotation;
@@ -116,12 +117,10 @@ pub use word::{Claimed, Confirmable, CoreWord, Known, Named};
 
 use any_engine::AnyEngine;
 use engine::Engine;
-use event_key::EventKey;
 use portvakt_base::clock::Timestamp;
 use portvakt_interface::headers::PsuId;
 use process::{Begun, Process};
 use rules::{Erasure, GiveBack, Mark, NewBinding, ScaEnd, Withdrawal};
-use settings::EarlierSchema;
 use std::{
     fmt,
     sync::{
@@ -142,49 +141,6 @@ pub struct StateStore {
 }
 
 impl StateStore {
-    /// Opens the state of a configuration; the first start creates its file, its hash key and their folders. A state of an earlier schema is
-    /// refused: a process of the version before may use it.
-    ///
-    /// # Errors
-    /// The reason why the state cannot be used. An existing file is not changed.
-    pub fn open(settings: &StateSettings) -> Result<Self, OpenFault> {
-        Self::open_or_migrate(settings, EarlierSchema::Refused)
-    }
-
-    /// The same, but a state of an earlier schema is migrated: for a gateway that starts, and takes over from none.
-    ///
-    /// # Errors
-    /// The reason why the state cannot be used. An existing file is not changed.
-    pub fn open_and_migrate(settings: &StateSettings) -> Result<Self, OpenFault> {
-        Self::open_or_migrate(settings, EarlierSchema::Migrated)
-    }
-
-    fn open_or_migrate(
-        settings: &StateSettings,
-        earlier: EarlierSchema,
-    ) -> Result<Self, OpenFault> {
-        let customers = EventKey::read(&settings.events)?;
-        let (engine, keys, process) = AnyEngine::open(settings, earlier)?;
-        if let Some(key) = &customers {
-            process.customer_key.begin(key.check());
-        }
-        Ok(Self {
-            keys: Box::new(keys.with_customers(customers)),
-            process,
-            engine,
-            was_proven: AtomicBool::new(false),
-        })
-    }
-
-    /// Tries whether [`StateStore::open`] would succeed. Creates no file and no table, and migrates none.
-    ///
-    /// # Errors
-    /// The reason why the state cannot be used.
-    pub fn try_open(settings: &StateSettings) -> Result<(), OpenFault> {
-        EventKey::read(&settings.events)?;
-        AnyEngine::try_open(settings)
-    }
-
     /// The key of the store's hashes.
     pub fn keys(&self) -> &Keys {
         &self.keys

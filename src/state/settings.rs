@@ -265,15 +265,18 @@ pub enum OpenFault {
     )]
     OddRow(&'static str),
     /// The file has an earlier schema.
-    #[error(
-        "{0} has an earlier schema: stop the gateway of the version before, and start one of this version first"
-    )]
+    #[error("{0} has an earlier schema: upgrade the gateway, or start it, with this version first")]
     Earlier(PathBuf),
     /// The database has an earlier schema.
     #[error(
         "the database has an earlier schema: stop every gateway of the version before, and start one of this version first"
     )]
     PostgresEarlier,
+    /// The schema cannot be migrated.
+    #[error(
+        "the state has an earlier schema, and to migrate a copy of it failed: {0}; the state is as it was"
+    )]
+    Rehearsal(#[source] Box<OpenFault>),
     /// Gateways of an earlier version use the database.
     #[error(
         "a gateway of a version that cannot rotate the hash key uses the database, or a state file is copied into it: upgrade every gateway first; \

@@ -13,11 +13,15 @@ use crate::{
 };
 use portvakt_base::private_file;
 use std::{path::Path, time::Duration};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_postgres::{Error, GenericClient, Transaction, types::ToSql};
 
 /// The time for each step. The commit of a new schema waits for the standby.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The time in which the session of a gateway that has ended must end too, and the interval of looking.
+const ENDING: Duration = Duration::from_secs(3);
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Held while the schema is made; with the number of the table `meta`, by gateways and by `portvakt state copy`. The bytes are "Pvkt".
 pub(super) const LOCK: i64 = 0x5076_6b74;
@@ -154,12 +158,26 @@ async fn make(
     };
     let keys = found.keys(key)?.0;
     if found.schema != SCHEMA {
-        if earlier == EarlierSchema::Refused {
+        let is_refused = earlier == EarlierSchema::Refused;
+        if is_refused || !is_unused(&transaction).await.map_err(fault)? {
             return Err(OpenFault::PostgresEarlier);
         }
         migrate(transaction, done).await.map_err(fault)?;
     }
     Ok(keys)
+}
+
+/// Whether no gateway uses the database: each holds this lock (`follow`). The session of one that ended a moment ago may still be there.
+async fn is_unused(transaction: &Transaction<'_>) -> Result<bool, Error> {
+    let take = format!("SELECT pg_try_advisory_xact_lock({LOCK}, 'meta'::regclass::oid::integer)");
+    let unused = async {
+        while !transaction.query_one(&take, &[]).await?.try_get(0)? {
+            sleep(LOOK).await;
+        }
+        Ok(())
+    };
+    let unused = timeout(ENDING, unused).await;
+    unused.map_or(Ok(false), |taken: Result<(), Error>| taken.map(|()| true))
 }
 
 /// The number of steps that made a schema; `None` if this version does not know the schema.

@@ -18,6 +18,7 @@ mod migrations;
 mod moves;
 mod opened;
 mod read;
+mod rehearsal;
 pub mod rotate;
 mod rows;
 mod shared;
@@ -107,6 +108,11 @@ impl Sqlite {
     /// Tries whether the state can be opened, without a change.
     pub(super) fn try_open(settings: &StateSettings) -> Result<(), OpenFault> {
         file::try_open(settings)
+    }
+
+    /// Tries on a copy whether an earlier schema can be migrated.
+    pub(super) fn rehearse(settings: &StateSettings) -> Result<(), OpenFault> {
+        rehearsal::rehearse(settings)
     }
 }
 

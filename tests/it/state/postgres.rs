@@ -360,7 +360,6 @@ async fn an_earlier_schema_is_brought_up_to_date() {
     let user = data.user();
     let store = data.open();
     let _ = held(store.commit(call(1, BEGIN)).await.unwrap());
-    drop(store);
     server.sql(&format!(
         "SET search_path = {user}; {WITHOUT_CUSTOMERS}
         DROP VIEW {user}.tpp_blocks, {user}.psu_consents; DROP TABLE {user}.block; ALTER TABLE {user}.context DROP COLUMN origin;
@@ -371,7 +370,12 @@ async fn an_earlier_schema_is_brought_up_to_date() {
     assert!(StateStore::open(&other).is_err());
     // A trial migrates nothing, and succeeds.
     StateStore::try_open(&data.0).unwrap();
-    // Gateways of the version before may use it: neither a tool nor a process that takes over migrates it.
+    // Gateways of the version before use it: neither a tool, nor a process that takes over, nor a start on another machine migrates it.
+    for open in [StateStore::open, StateStore::open_and_migrate] {
+        let refused = open(&data.0).unwrap_err();
+        assert!(matches!(refused, OpenFault::PostgresEarlier), "{refused}");
+    }
+    drop(store);
     let refused = StateStore::open(&data.0).unwrap_err();
     assert!(matches!(refused, OpenFault::PostgresEarlier), "{refused}");
     let schema = server.sql(&format!(
