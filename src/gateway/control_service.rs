@@ -93,7 +93,11 @@ async fn announce(readiness: Readiness, pulse: Arc<Pulse>) {
     while !readiness.is_proven() {
         sleep(LOOK).await;
     }
-    let states = [NotifyState::MainPid(std::process::id()), NotifyState::Ready];
+    let states = [
+        NotifyState::MainPid(std::process::id()),
+        NotifyState::Ready,
+        NotifyState::Status("serving"),
+    ];
     if let Err(error) = sd_notify::notify(&states) {
         tracing::warn!(%error, "the service manager cannot be told that the gateway serves");
     }

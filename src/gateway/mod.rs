@@ -15,6 +15,7 @@
 // Starting and stopping.
 mod checked;
 mod drain;
+mod opened_state;
 mod running;
 mod server;
 mod signals;

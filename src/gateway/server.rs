@@ -7,13 +7,12 @@ use super::{
     error_body::ErrorBodySettings,
     gate::{Gate, GateSettings},
     listener::{self, PublicListener, PublicSocket},
+    opened_state::open_state,
     registrations::{self, Tellers},
     reload::{self, Reloader},
     signals::Signals,
     sockets::{Inherited, OpenSockets},
     start_fault::StartFault,
-    upgrade::open_state,
-    watchdog::Pulse,
 };
 use crate::{
     admission::Snapshot,
@@ -45,7 +44,6 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
-use tokio::sync::watch;
 
 /// The time that pingora waits for busy runtime threads. It drops waiting tasks at once, so `drain` waits for requests before
 /// that.
@@ -152,14 +150,13 @@ pub(super) fn prepare(
     signals: Option<ControlSignals>,
 ) -> Result<Prepared, StartFault> {
     let settings = checked.into_settings();
-    let folders = written_folders(&settings);
+    let (folders, longest) = (written_folders(&settings), longest_stop(&settings));
     let Settings { fixed, reloadable } = settings;
     let (socket, bound, sockets) = bind(&fixed, &mut inherited)?;
     let source = reloadable.files.source.clone();
     let telemetry = Arc::new(telemetry(&fixed, source.as_deref(), folders, &clock)?);
     let tellers = Tellers::new(&telemetry, &clock);
     let links = links(&reloadable.sca, fixed.environment, &clock)?;
-    let store = Arc::new(open_state(&fixed.state, &inherited)?);
     let signer = assertion_signer(reloadable.assertion.as_ref(), &fixed.system)?;
     let mut server = server(fixed.listener.threads);
     let seen = start_checks(&reloadable.snapshot, &fixed, &clock, &tellers)?;
@@ -171,10 +168,12 @@ pub(super) fn prepare(
         &fixed, reloadable, links, signer, upstreams, &telemetry, now,
     );
     let current = Arc::new(Current::from_pointee(in_use));
+    let store = Arc::new(open_state(&fixed.state, &mut inherited, longest)?);
     let gate = gate(&current, &store, &clock, &telemetry, &fixed);
     let drain = Drain::new(Arc::clone(gate.underway()), &fixed, core);
     let accepting = Arc::new(AtomicBool::new(false));
-    let (socket, open, pulse) = closed(socket, &accepting);
+    let (socket, open) = PublicSocket::closed(socket, &accepting);
+    let pulse = Arc::clone(&socket.pulse);
     let public = listen(socket, gate, &fixed.listener, &current, &clock)?;
     let (system, watch) = (fixed.system.clone(), fixed.watch);
     let observations = Arc::clone(&tellers.observations);
@@ -219,22 +218,6 @@ pub(super) fn prepare(
         observations,
         store,
     })
-}
-
-/// The public socket, which accepts nobody until the sender says so, and its pulse.
-fn closed(
-    socket: TcpListener,
-    accepting: &Arc<AtomicBool>,
-) -> (PublicSocket, watch::Sender<bool>, Arc<Pulse>) {
-    let (open, opened) = watch::channel(false);
-    let pulse = Arc::new(Pulse::default());
-    let socket = PublicSocket {
-        socket,
-        open: opened,
-        accepting: Arc::clone(accepting),
-        pulse: Arc::clone(&pulse),
-    };
-    (socket, open, pulse)
 }
 
 fn links(sca: &ScaSettings, environment: Environment, clock: &Clock) -> Result<Links, StartFault> {

@@ -14,6 +14,7 @@ use std::{
     io::{self, ErrorKind},
     net::SocketAddr,
     path::PathBuf,
+    time::Duration,
 };
 
 /// Ports below this one need a privilege on most systems.
@@ -63,6 +64,16 @@ pub enum StartFault {
     /// The state cannot be opened or created.
     #[error("state: {0}")]
     State(OpenFault),
+    /// The process before does not end.
+    #[error(
+        "the process before has not ended within {} s, so the schema of the state cannot be migrated: stop it, then start this one", .0.as_secs()
+    )]
+    Predecessor(Duration),
+    /// The process before cannot be waited for, and goes on.
+    #[error(
+        "the schema of the state cannot be migrated, since the process before cannot be waited for: {0}"
+    )]
+    PredecessorUnknown(io::Error),
     /// The thread that checks revocation cannot start.
     #[error("revocation cannot be checked: {0}")]
     Revocation(String),

@@ -1,14 +1,10 @@
 //! The upgrade: starts the program anew, and hands the listening sockets over to the new process.
 //!
 //! The program is found by the name under which this process was started, so a replaced file is taken. Invariant: this process serves on
-//! until the new one has said that it serves; if the new one does not start, nothing changes. The state, which both processes
-//! share while this one finishes its requests (docs/state.md), keeps its schema meanwhile.
+//! until the new one has said that it takes over; if the new one does not start, nothing changes. Both processes share the state while this
+//! one finishes its requests (docs/state.md), unless its schema changes (`opened_state`).
 
-use super::{
-    sockets::{CONTROL_SOCKET, Inherited, OpenSockets},
-    start_fault::StartFault,
-};
-use crate::state::{StateSettings, StateStore};
+use super::sockets::{CONTROL_SOCKET, OpenSockets};
 use command_fds::{CommandFdExt, FdMapping, FdMappingCollision};
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
@@ -187,18 +183,6 @@ impl Successor {
     }
 }
 
-/// Opens the state. Only a process that takes over from none migrates it: a predecessor goes on with the schema that it knows.
-pub(super) fn open_state(
-    settings: &StateSettings,
-    inherited: &Inherited,
-) -> Result<StateStore, StartFault> {
-    let store = match inherited.predecessor {
-        Some(_) => StateStore::open(settings),
-        None => StateStore::open_and_migrate(settings),
-    };
-    store.map_err(StartFault::State)
-}
-
 /// Tells the process that waits for this one why this one does not serve yet. It logs that, and waits.
 pub(super) fn report_not_ready(predecessor: &UnixDatagram, faults: &[String]) {
     let mut message = NOT_READY.to_vec();
@@ -208,9 +192,9 @@ pub(super) fn report_not_ready(predecessor: &UnixDatagram, faults: &[String]) {
     let _ = predecessor.send(&message);
 }
 
-/// Tells the process that waits for this one that this one serves.
-pub(super) fn report_ready(predecessor: &UnixDatagram) {
-    if let Err(error) = predecessor.send(READY) {
-        tracing::warn!(%error, "the process before does not wait any more");
-    }
+/// Tells the process that waits for this one that this one takes over. Returns whether it still waits.
+pub(super) fn report_ready(predecessor: &UnixDatagram) -> bool {
+    let sent = predecessor.send(READY);
+    let warn = |error| tracing::warn!(%error, "the process before does not wait any more");
+    sent.map_err(warn).is_ok()
 }

@@ -36,7 +36,7 @@ const WITHOUT_CUSTOMERS: &str = "DROP VIEW events; DROP TABLE event; DROP TABLE 
     ALTER TABLE context DROP COLUMN used; DROP VIEW tpp_moves; DROP TABLE moved;";
 
 /// The way back to the schema before, as docs/operations.md shows it: the SQL that has both of these.
-fn way_back(of: &str, to: &str) -> String {
+pub(crate) fn way_back(of: &str, to: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/operations.md");
     let text = fs::read_to_string(path).unwrap();
     let (_, section) = text.split_once("## Back to the version before\n").unwrap();

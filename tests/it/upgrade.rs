@@ -1,6 +1,7 @@
 //! SIGUSR2: a new process takes the listening sockets over, and no request fails. Sockets of systemd come the same way.
 
 pub(crate) mod load;
+mod new_schema;
 mod watchdog;
 
 use crate::{
@@ -224,36 +225,6 @@ fn a_failed_upgrade_changes_nothing() {
     family.upgrade();
     assert!(gate.folder().join("replaced").exists());
     assert_eq!(gate.send(&Call::payment(), Protocol::Http2).status, 200);
-}
-
-/// The process before goes on with the schema that it knows: neither a new one nor a tool of another version migrates its state.
-#[test]
-fn an_upgrade_migrates_no_state() {
-    let family = Family::start(Gate::builder());
-    let gate = &family.gate;
-    let sql = rusqlite::Connection::open(gate.folder().join("state/portvakt.db")).unwrap();
-    let schema = || sql.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0));
-    let known = schema().unwrap();
-    sql.pragma_update(None, "user_version", known - 1).unwrap();
-    let first = family.processes();
-    family.signal("-USR2");
-    gate.eventually_metric("portvakt_upgrades_total", &["failed"], 1.0);
-    assert_eq!(family.processes(), first);
-    let events = family.events();
-    assert!(events.contains("has an earlier schema"), "{events}");
-    let psu = gate.folder().join("psu");
-    fs::write(&psu, "1e2b3c4d-0001-4000-8000-000000000001").unwrap();
-    let mut tool = Command::new(gate.program().get_program());
-    tool.args(["psu", "erase", "--config"])
-        .arg(gate.folder().join("gateway.yaml"))
-        .arg(&psu);
-    let tool = tool.output().unwrap();
-    let said = String::from_utf8_lossy(&tool.stderr);
-    assert!(said.contains("has an earlier schema"), "{said}");
-    assert_eq!(schema().unwrap(), known - 1);
-    assert_eq!(gate.send(&Call::payment(), Protocol::Http2).status, 200);
-    sql.pragma_update(None, "user_version", known).unwrap();
-    family.upgrade();
 }
 
 /// SIGTERM during an upgrade ends both processes, also where the new one hangs: it would keep the sockets, from which nobody accepts.

@@ -58,6 +58,23 @@ pub(in crate::gateway) struct PublicSocket {
     pub(in crate::gateway) pulse: Arc<Pulse>,
 }
 
+impl PublicSocket {
+    /// A socket that accepts nobody until the sender says so.
+    pub(in crate::gateway) fn closed(
+        socket: std::net::TcpListener,
+        accepting: &Arc<AtomicBool>,
+    ) -> (Self, watch::Sender<bool>) {
+        let (opener, open) = watch::channel(false);
+        let closed = Self {
+            socket,
+            open,
+            accepting: Arc::clone(accepting),
+            pulse: Arc::default(),
+        };
+        (closed, opener)
+    }
+}
+
 /// The public listener. The gateway is ready once it accepts connections.
 pub(in crate::gateway) struct PublicListener<A> {
     /// Taken when the service starts.

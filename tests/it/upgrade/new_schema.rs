@@ -1,0 +1,159 @@
+//! An upgrade to a version with another schema of the state. `packages::debian::the_life` does it from an older version.
+
+use super::Family;
+use crate::{
+    harness::{Call, Gate, Protocol, Reply, eventually},
+    state::way_back,
+};
+use rusqlite::Connection;
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, symlink},
+    path::PathBuf,
+    process::Command,
+    thread,
+};
+
+/// A running gateway, and its state.
+struct Before {
+    family: Family,
+    state: PathBuf,
+    sql: Connection,
+}
+
+impl Before {
+    fn start() -> Self {
+        Self::of(Family::start(
+            Gate::builder().upstream("read_timeout: 300s"),
+        ))
+    }
+
+    fn of(family: Family) -> Self {
+        let state = family.gate.folder().join("state");
+        let sql = Connection::open(state.join("portvakt.db")).unwrap();
+        Self { family, state, sql }
+    }
+
+    fn schema(&self) -> i64 {
+        let schema = self
+            .sql
+            .query_row("PRAGMA user_version", [], |row| row.get(0));
+        schema.unwrap()
+    }
+
+    /// Leaves the state as the version before this one would.
+    fn make_earlier(&self) {
+        let earlier = way_back("DROP VIEW events", "PRAGMA user_version = 5");
+        self.sql.execute_batch(&earlier).unwrap();
+    }
+
+    /// Nothing of the rehearsal stays.
+    fn has_no_copy(&self) {
+        let files = fs::read_dir(&self.state).unwrap();
+        let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+        let copies: Vec<_> = names.filter(|name| name.contains("rehearsal")).collect();
+        assert!(copies.is_empty(), "{copies:?}");
+    }
+}
+
+/// Where the schema cannot be migrated, the process before goes on. No tool migrates it.
+#[test]
+fn a_schema_that_cannot_be_migrated_leaves_the_process_before() {
+    let before = Before::start();
+    let gate = &before.family.gate;
+    let known = before.schema();
+    // The tables of the last step are there already, so that the step fails.
+    let set = |schema: i64| {
+        before
+            .sql
+            .pragma_update(None, "user_version", schema)
+            .unwrap()
+    };
+    set(known - 1);
+    // As a process that was killed leaves them.
+    fs::write(before.state.join("portvakt.db.rehearsal"), "left").unwrap();
+    let first = before.family.processes();
+    before.family.signal("-USR2");
+    gate.eventually_metric("portvakt_upgrades_total", &["failed"], 1.0);
+    assert_eq!(before.family.processes(), first);
+    let events = before.family.events();
+    assert!(
+        events.contains("to migrate a copy of it failed"),
+        "{events}"
+    );
+    before.has_no_copy();
+    let psu = gate.folder().join("psu");
+    fs::write(&psu, "1e2b3c4d-0001-4000-8000-000000000001").unwrap();
+    let mut tool = Command::new(gate.program().get_program());
+    tool.args(["psu", "erase", "--config"])
+        .arg(gate.folder().join("gateway.yaml"))
+        .arg(&psu);
+    let tool = tool.output().unwrap();
+    let said = String::from_utf8_lossy(&tool.stderr);
+    assert!(said.contains("has an earlier schema"), "{said}");
+    assert_eq!(before.schema(), known - 1);
+    assert_eq!(gate.send(&Call::payment(), Protocol::Http2).status, 200);
+    set(known);
+    before.family.upgrade();
+}
+
+/// The schema is migrated once the requests of the process before have ended; who calls meanwhile waits, and is answered.
+//= FWD-4 accepted
+#[test]
+fn a_new_schema_waits_for_the_process_before() {
+    let before = Before::start();
+    let gate = &before.family.gate;
+    let known = before.schema();
+    let first = before.family.processes()[0];
+    let (reply, latch) = Reply::json(200, "{}").held();
+    gate.upstream().reply(reply);
+    let [early, late] = [(); 2].map(|()| gate.seal(&Call::plain()));
+    thread::scope(|scope| {
+        let early = scope.spawn(|| gate.send_sealed(&early, Protocol::Http1));
+        latch.arrived(1);
+        before.make_earlier();
+        before.family.upgrade();
+        before.has_no_copy();
+        let late = scope.spawn(|| gate.send_sealed(&late, Protocol::Http1));
+        assert_eq!(before.schema(), known - 1, "a request is under way");
+        assert!(!late.is_finished() && !early.is_finished());
+        latch.release();
+        assert_eq!(early.join().unwrap().unwrap().status, 200);
+        assert_eq!(late.join().unwrap().unwrap().status, 200);
+    });
+    eventually("the end of the old process", || {
+        before.family.processes().len() == 1
+    });
+    assert_ne!(before.family.processes()[0], first);
+    assert_eq!(before.schema(), known);
+    gate.eventually_metric("portvakt_upgrades_total", &["taken_over"], 1.0);
+    assert_eq!(gate.control("/readyz").status, 200);
+    let lines = before.family.stop();
+    assert_eq!(lines.len(), 2);
+}
+
+/// The process before is not the parent of the new one, and its own parent does not learn of its end.
+#[test]
+fn a_script_may_start_the_new_process() {
+    let gate = Gate::builder().for_program();
+    let program = gate.folder().join("portvakt");
+    let real = gate.program().get_program().to_owned();
+    symlink(&real, &program).unwrap();
+    let mut command = Command::new(&program);
+    let config = gate.folder().join("gateway.yaml");
+    command.args(["serve", "--config"]).arg(&config);
+    let before = Before::of(Family::of(gate, command));
+    fs::remove_file(&program).unwrap();
+    fs::write(
+        &program,
+        format!("#!/bin/sh\n'{}' \"$@\"\n", real.display()),
+    )
+    .unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let known = before.schema();
+    before.make_earlier();
+    before.family.upgrade();
+    let gate = &before.family.gate;
+    assert_eq!(gate.send(&Call::payment(), Protocol::Http2).status, 200);
+    assert_eq!(before.schema(), known);
+}
