@@ -17,7 +17,10 @@ use std::{
 
 /// The version of the packages under test, and one before it.
 const NEW: &str = "0.1.0-1";
-const OLD: &str = "0.0.9-1";
+const OLD: &str = "0.0.9-2";
+
+/// The version of packages whose state has an earlier schema.
+const OLDER: &str = "0.0.9-1";
 
 /// The folder of everything that is built from the programs of the tests, once for all tests.
 static BUILT: LazyLock<PathBuf> = LazyLock::new(|| {
@@ -62,12 +65,18 @@ fn python_environment(name: &str, known: &str, others: &[&str]) -> PathBuf {
     programs
 }
 
-/// Runs `.ci/package.sh` of a copy of the repository.
+/// Runs `.ci/package.sh` of a copy of the repository, with the programs of the tests.
 fn build(repository: &Path, version: &str, out: &Path, umask: &str) {
+    let program = Path::new(env!("CARGO_BIN_EXE_portvakt"));
+    package_program(repository, program, version, out, umask);
+}
+
+/// The same, with these programs.
+fn package_program(repository: &Path, program: &Path, version: &str, out: &Path, umask: &str) {
     let script = r#"umask "$1" && shift && exec .ci/package.sh "$@""#;
     let mut command = Command::new("sh");
     command.args(["-c", script, "sh", umask]);
-    command.args(["--program", env!("CARGO_BIN_EXE_portvakt")]);
+    command.arg("--program").arg(program);
     command.args(["--version", version, "--out"]).arg(out);
     succeed(command.current_dir(repository));
 }

@@ -1,8 +1,10 @@
 //! Debian packages: the same bytes from two builds, no error of lintian, and their life on a Debian 12 whose first process is systemd.
 
-use super::{BUILT, NEW, OLD, as_root, build, repository, scratch, shown, succeed};
+use super::{
+    BUILT, NEW, OLD, OLDER, as_root, build, package_program, repository, scratch, shown, succeed,
+};
 use std::{
-    fs,
+    env, fs,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -211,6 +213,12 @@ fn the_life_of_the_packages() {
     let folder = TempDir::new().unwrap();
     let old = folder.path().join("old");
     build(&repository(), OLD, &old, "022");
+    // An earlier commit's program, with portvakt-sandbox and portvakt-lists beside it: docs/releasing.md.
+    let older = env::var_os("PORTVAKT_OLDER_PROGRAM").map(|program| {
+        let out = folder.path().join("older");
+        package_program(&repository(), Path::new(&program), OLDER, &out, "022");
+        out
+    });
     let root = folder.path().join("root");
     fs::create_dir(&root).unwrap();
     succeed(as_root("tar").arg("-xf").arg(debian()).arg("-C").arg(&root));
@@ -234,7 +242,8 @@ fn the_life_of_the_packages() {
     ]);
     boot.arg(bind(&old, "/packages/old"))
         .arg(bind(&BUILT, "/packages/new"))
-        .arg(bind(&tries, "/try"));
+        .arg(bind(&tries, "/try"))
+        .args(older.map(|older| bind(&older, "/packages/older")));
     let booted = boot.output().unwrap();
     let log = succeed(as_root("cat").arg(root.join("try.log")));
     println!("{log}");

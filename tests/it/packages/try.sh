@@ -1,10 +1,11 @@
 #!/bin/bash
 # The life of the packages on a Debian 12 of their own, whose first process is systemd: tests/it/packages.rs boots it.
 #
-# Usage: try.sh OLD NEW, two folders with packages of two versions. Ends with status 0 where everything went as expected.
+# Usage: try.sh OLD NEW OLDER, folders with packages of the same schema of the state, of two versions; and of a version with an earlier
+# schema, if there is one. Ends with status 0 where everything went as expected.
 set -euo pipefail
 
-old=$1 new=$2
+old=$1 new=$2 older=$3
 page=/usr/share/doc/portvakt/docs/operations.md
 service=portvakt.service
 
@@ -119,35 +120,49 @@ answers
 [ "$(stat -c '%U %a' /var/lib/portvakt /var/log/portvakt /var/log/portvakt/access.log | tr '\n' ' ')" = \
     "portvakt 700 portvakt 750 portvakt 640 " ]
 
-# load FOLDER: calls until the file FOLDER/stop is there; one line for each call.
+# load FOLDER: calls until the file FOLDER/stop is there; one line for each call, with its milliseconds.
 load() {
-    local caller
+    local caller began
     callers=()
     mkdir -p "$1"
     for caller in 1 2 3; do
         while [ ! -e "$1/stop" ]; do
-            if call >"$1/answer$caller" 2>&1 && grep -q '^200' "$1/answer$caller"; then echo 200; else cat "$1/answer$caller"; fi
+            began=${EPOCHREALTIME/./}
+            if call >"$1/answer$caller" 2>&1 && grep -q '^200' "$1/answer$caller"; then
+                echo "200 $(((${EPOCHREALTIME/./} - began) / 1000))"
+            else
+                cat "$1/answer$caller"
+            fi
         done >"$1/calls$caller" &
         callers+=($!)
     done
 }
 
-# change FOLDER NAME: installs other packages under load, and expects that the process changes and no request fails.
+# made FOLDER...: the number of calls that were answered with 200.
+made() {
+    local folder
+    for folder; do cat "$folder"/calls*; done | grep -c '^200 ' || true
+}
+
+# change FOLDER NAME [CALLS]: installs other packages under load, at least so many calls before and after it, and expects that the process
+# changes and no request fails.
 change() {
-    local before after load=/run/$2
+    local before after load=/run/$2 calls=${3:-1}
     before=$(main)
     load "$load"
-    until_it grep -q 200 "$load/calls1"
+    while [ "$(made "$load")" -lt "$calls" ]; do sleep 0.1; done
     dpkg --install "$1"/*.deb
     after=$(main)
     [ "$before" != "$after" ]
     # The process before has let go, and the service goes on without it.
     until_it sh -c "! kill -0 $before"
     systemctl --quiet is-active $service
+    while [ "$(made "$load")" -lt $((2 * calls)) ]; do sleep 0.1; done
     touch "$load/stop"
     wait "${callers[@]}"
-    echo "$2: $(cat "$load"/calls* | grep -c '^200$') calls, other lines: $(cat "$load"/calls* | grep -vc '^200$' || true)"
-    [ "$(cat "$load"/calls* | grep -vc '^200$')" -eq 0 ]
+    echo "$2: $(made "$load") calls, the longest $(cat "$load"/calls* | sed -n 's/^200 //p' | sort -n | tail -n 1) ms;" \
+        "other lines: $(cat "$load"/calls* | grep -vc '^200 ' || true)"
+    [ "$(cat "$load"/calls* | grep -vc '^200 ')" -eq 0 ]
     [ "$(readlink /proc/"$after"/exe)" = /usr/bin/portvakt ]
 }
 
@@ -161,15 +176,17 @@ change "$new" again
 
 step "10 000 calls through upgrades and downgrades"
 round=0
-made() {
-    cat /run/*/calls* | grep -c '^200$'
+all() {
+    made /run/upgrade /run/downgrade /run/again /run/old-* /run/new-*
 }
-while [ "$(made)" -lt 10000 ]; do
+change "$old" old-0 >/dev/null
+change "$new" new-0 >/dev/null
+while [ "$(all)" -lt 10000 ]; do
     round=$((round + 1))
     change "$old" "old-$round" >/dev/null
     change "$new" "new-$round" >/dev/null
 done
-echo "$(made) calls, none failed; $((2 * round + 3)) changes of the process"
+echo "$(all) calls, none failed; $((2 * round + 5)) changes of the process"
 [ "$(systemctl show --property=NRestarts --value $service)" = 0 ]
 
 step "a version that does not start leaves the one before"
@@ -185,24 +202,61 @@ dpkg --configure portvakt
 [ "$(main)" != "$before" ]
 dpkg --install "$new"/*.deb
 
-step "a version that changes the schema of the state waits for a restart"
+step "a state that cannot be converted leaves the version before"
 schema() {
-    sqlite3 /var/lib/portvakt/portvakt.db "PRAGMA user_version${1:-}"
+    sqlite3 "${1:-/var/lib/portvakt/portvakt.db}" "PRAGMA user_version${2:-}"
 }
+state=/var/lib/portvakt/portvakt.db
 known=$(schema)
 before=$(main)
-# As an earlier version left it.
-schema "=$((known - 1))"
+# The tables of the last step are there already.
+schema $state "=$((known - 1))"
 not dpkg --install "$new"/portvakt_*.deb 2>/run/refused
 cat /run/refused
-grep -q "changes the schema of the state" /run/refused
+grep -q "the version before goes on" /run/refused
+grep -q "to migrate a copy of it failed" /var/log/portvakt/events.log
 [ "$(main)" = "$before" ]
 answers
-runuser -u portvakt -- portvakt state export /var/lib/portvakt/before.db --config /etc/portvakt/gateway.yaml
-[ "$(sqlite3 /var/lib/portvakt/before.db "PRAGMA user_version")" = $((known - 1)) ]
-schema "=$known"
+# dpkg has copied it before.
+[ "$(schema /var/lib/portvakt/before-*.db)" = $((known - 1)) ]
+rm /var/lib/portvakt/before-*.db
+schema $state "=$known"
 dpkg --configure portvakt
 answers
+
+# back_to_older: by the copy that dpkg has made, as docs/operations.md says.
+back_to_older() {
+    systemctl stop $service
+    rm $state-wal $state-shm || true
+    mv /var/lib/portvakt/before-*.db $state
+    dpkg --install --force-confold "$older"/*.deb
+    systemctl start $service
+    answers
+    [ "$(schema)" -lt "$known" ]
+}
+
+if [ -d "$older" ]; then
+    step "from a version with an earlier schema, under load"
+    systemctl stop $service
+    rm $state*
+    dpkg --install --force-confold "$older"/*.deb
+    systemctl start $service
+    until_it ready
+    bind_psu
+    earlier=$(schema)
+    [ "$earlier" -lt "$known" ]
+    change "$new" converted 5000
+    [ "$(schema)" = "$known" ]
+    [ "$(stat -c '%U %a' /var/lib/portvakt/before-*.db)" = "portvakt 600" ]
+
+    step "back by the copy, and again"
+    for round in 1 2; do
+        back_to_older
+        change "$new" "converted-again-$round" 50
+        [ "$(schema)" = "$known" ]
+    done
+    rm /var/lib/portvakt/before-*.db
+fi
 
 step "reload"
 systemctl reload $service
