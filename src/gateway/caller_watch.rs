@@ -1,9 +1,8 @@
 //! Watches whether the caller is still connected while the core works (FWD-4).
 
-use pingora::{
-    Error, ErrorType, Result, prelude::timeout, protocols::http::ServerSession as Session,
-};
+use pingora::{Error, ErrorType, Result, protocols::http::ServerSession as Session};
 use std::{future::ready, pin::pin, time::Duration};
+use tokio::time::timeout;
 
 /// The delay before the gateway watches whether the caller is still connected: watching costs more than most answers take.
 const PATIENCE: Duration = Duration::from_millis(100);

@@ -11,10 +11,9 @@ use crate::{
     telemetry::{CutCause, Telemetry},
     upstreams::Endpoint,
 };
-use pingora::{
-    Error, ErrorSource, ErrorType, prelude::timeout, protocols::http::ServerSession as Session,
-};
+use pingora::{Error, ErrorSource, ErrorType, protocols::http::ServerSession as Session};
 use std::{future::poll_fn, time::Duration};
+use tokio::time::timeout;
 
 /// Waits, over HTTP/2, until an answer is written to its end, and notes it if that does not come. `is_whole`: the HTTP layer has
 /// taken all of it. The connection gives up a blocked write within `write_timeout`.

@@ -30,11 +30,9 @@ use crate::{
     upstreams::{Failure, Group, InFlightRequest, RequestRoom, TppMark},
 };
 use http::{Version, response::Parts};
-use pingora::{
-    Error, ErrorSource, ErrorType, Result, prelude::timeout,
-    protocols::http::ServerSession as Session,
-};
+use pingora::{Error, ErrorSource, ErrorType, Result, protocols::http::ServerSession as Session};
 use std::{pin::pin, sync::Arc, time::Duration};
+use tokio::time::timeout;
 
 /// Forwards admitted requests.
 #[derive(Debug)]

@@ -15,11 +15,12 @@ use super::{
 use crate::{clock::Stopwatch, upstreams::InFlightRequest};
 use bytes::Bytes;
 use http::{header, response::Parts};
-use pingora::{Error, Result, prelude::timeout, protocols::http::ServerSession as Session};
+use pingora::{Error, Result, protocols::http::ServerSession as Session};
 use std::{
     pin::{Pin, pin},
     time::Duration,
 };
+use tokio::time::timeout;
 
 /// The time in which a caller takes a part of an answer, up to 64 KiB, before the answer is read on. Most callers never are slower.
 const PATIENCE: Duration = Duration::from_millis(100);

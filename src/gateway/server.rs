@@ -373,6 +373,9 @@ fn listen(
 fn server(threads: usize) -> Server {
     let settings = ServerConf {
         threads,
+        // Timers of a second and more are tokio's. pingora's run in a thread of their own, which can end a wait before a busy process has
+        // asked the kernel.
+        fast_timeout_to_tokio_threshold_seconds: Some(0),
         grace_period_seconds: Some(0),
         graceful_shutdown_timeout_seconds: Some(RUNTIMES_WITHIN.as_secs()),
         ..ServerConf::default()

@@ -9,8 +9,9 @@ use crate::{
     gateway::failure::{self, ForwardFailure},
     upstreams::{Endpoint, Group, InFlightRequest},
 };
-use pingora::{Error, ErrorSource, prelude::timeout, protocols::http::v1::client::HttpSession};
+use pingora::{Error, ErrorSource, protocols::http::v1::client::HttpSession};
 use std::{sync::Arc, time::Duration};
+use tokio::time::timeout;
 
 /// A request at the core whose caller has left.
 pub(in crate::gateway) struct Abandoned {
