@@ -160,7 +160,8 @@ fn is_malformed(kind: &ErrorType) -> bool {
     *kind == ErrorType::InvalidHTTPHeader || MALFORMED_BODY.contains(kind)
 }
 
-/// Counts an answer over HTTP/2 whose window stayed closed (HTTP-9). Over HTTP/1.1, the connection's own write is blocked and counted.
+/// Counts an answer over HTTP/2 whose window stayed closed (HTTP-9). Over HTTP/1.1, the connection's own write is blocked and counted, and
+/// no other has a time-out.
 pub(super) fn count_blocked(telemetry: &Telemetry, session: &Session, error: &Error) {
     if session.as_http1().is_none() && *error.etype() == ErrorType::WriteTimedout {
         telemetry.cut(CutCause::BlockedWrite);

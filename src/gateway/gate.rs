@@ -343,7 +343,10 @@ impl HttpServerApp for Gate {
             session.shutdown().await;
             return None;
         }
-        session.set_write_timeout(Some(self.limits.write_timeout));
+        // Over HTTP/1.1 the connection's own time-out ends a blocked write, and counts it: of two, the other could come first.
+        if session.as_http1().is_none() {
+            session.set_write_timeout(Some(self.limits.write_timeout));
+        }
         let stopping = *shutdown.borrow();
         // Not kept open: HTTP/1.0 without `Connection: keep-alive`.
         let keeps = session.get_keepalive().is_some() && !stopping;
