@@ -10,7 +10,7 @@ use super::super::{
     level,
     settings::{CUSTOMER_KEY_ROW, EarlierSchema, KEY_ROW, LEVEL_ROW, RECORDED},
 };
-use super::{identity::Identity, migrations::MIGRATIONS};
+use super::{copies, identity::Identity, migrations::MIGRATIONS};
 use portvakt_base::private_file;
 use rusqlite::{
     Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, config::DbConfig,
@@ -118,6 +118,10 @@ pub(super) fn open(
     }
     let identity = Identity::of(path).map_err(fault)?;
     let mut connection = connect(path).map_err(|error| damaged(path, &error))?;
+    let found = earlier_schema(&connection, path)?;
+    if let Some(schema) = found.filter(|_| earlier == EarlierSchema::Migrated) {
+        copies::keep(&connection, path, schema)?;
+    }
     migrate(&mut connection, path, &chain.newest(), earlier)?;
     let keys = prove_key(&connection, settings, &chain)?;
     for row in to_record(&connection, settings)? {
@@ -246,6 +250,13 @@ pub(super) fn key_checks(connection: &Connection) -> rusqlite::Result<(String, O
 pub fn is_current(connection: &Connection, path: &Path) -> Result<bool, OpenFault> {
     let found = schema(connection).map_err(|error| damaged(path, &error))?;
     Ok(check_known(path, found)? == found)
+}
+
+/// The schema of an open file, if it is an earlier one.
+fn earlier_schema(connection: &Connection, path: &Path) -> Result<Option<i64>, OpenFault> {
+    let found = schema(connection).map_err(|error| damaged(path, &error))?;
+    let known = check_known(path, found)?;
+    Ok((0 < found && found < known).then_some(found))
 }
 
 /// Migrates the schema to the latest one. A new file has none yet.

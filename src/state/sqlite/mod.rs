@@ -9,6 +9,7 @@
 
 mod blocks;
 pub mod clock;
+mod copies;
 mod events;
 pub mod file;
 mod identity;
@@ -18,7 +19,6 @@ mod migrations;
 mod moves;
 mod opened;
 mod read;
-mod rehearsal;
 pub mod rotate;
 mod rows;
 mod shared;
@@ -71,6 +71,9 @@ impl Sqlite {
     ) -> Result<(Self, Keys, Arc<Process>), OpenFault> {
         let (connection, identity, keys) = file::open(settings, earlier)?;
         let path = settings.file.clone();
+        if earlier == EarlierSchema::Migrated {
+            copies::remove_rehearsed(&path);
+        }
         let damaged = |error: rusqlite::Error| file::damaged(&path, &error);
         let readers = read::Readers::open(identity.path()).map_err(damaged)?;
         let watcher = file::connect_reader(identity.path()).map_err(damaged)?;
@@ -110,9 +113,21 @@ impl Sqlite {
         file::try_open(settings)
     }
 
-    /// Tries on a copy whether an earlier schema can be migrated.
+    /// Opens a copy of the file, with its migration: the key, each row and the space of the disk are tried, and the process that uses the
+    /// file goes on.
     pub(super) fn rehearse(settings: &StateSettings) -> Result<(), OpenFault> {
-        rehearsal::rehearse(settings)
+        file::try_open(settings)?;
+        let path = &settings.file;
+        let connection = file::connect(path).map_err(|error| file::damaged(path, &error))?;
+        let tried = copies::copy_to_rehearse(&connection, path).and_then(|file| {
+            let settings = StateSettings {
+                file,
+                ..settings.clone()
+            };
+            file::open(&settings, EarlierSchema::Migrated).map(drop)
+        });
+        copies::remove_rehearsed(path);
+        tried.map_err(|fault| OpenFault::Rehearsal(Box::new(fault)))
     }
 }
 
