@@ -88,20 +88,23 @@ impl ControlRun {
     }
 }
 
-/// Tells the service manager that the gateway serves, once the state and a required audit have been written, and then its watchdog.
+/// Tells the service manager that the gateway serves, once the state and a required audit have been written. Its watchdog hears of this
+/// process before, too: after an upgrade it runs already.
 async fn announce(readiness: Readiness, pulse: Arc<Pulse>) {
-    while !readiness.is_proven() {
-        sleep(LOOK).await;
-    }
-    let states = [
-        NotifyState::MainPid(std::process::id()),
-        NotifyState::Ready,
-        NotifyState::Status("serving"),
-    ];
-    if let Err(error) = sd_notify::notify(&states) {
-        tracing::warn!(%error, "the service manager cannot be told that the gateway serves");
-    }
-    watchdog::keep_alive(&pulse).await;
+    let ready = async {
+        while !readiness.is_proven() {
+            sleep(LOOK).await;
+        }
+        let states = [
+            NotifyState::MainPid(std::process::id()),
+            NotifyState::Ready,
+            NotifyState::Status("serving"),
+        ];
+        if let Err(error) = sd_notify::notify(&states) {
+            tracing::warn!(%error, "the service manager cannot be told that the gateway serves");
+        }
+    };
+    tokio::join!(ready, watchdog::keep_alive(&pulse));
 }
 
 #[async_trait]

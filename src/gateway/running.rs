@@ -28,7 +28,7 @@ pub fn start(settings: Settings, clock: Clock) -> Result<Running, StartFaults> {
     let address = settings.fixed.listener.address;
     let control = settings.fixed.control.clone();
     let checked = Checked::new(settings, Ports::TRY, clock.now())?;
-    let prepared = prepare(checked, clock, Inherited::default(), None)?;
+    let prepared = prepare(checked, clock, Inherited::default(), None, None)?;
     let Prepared {
         server,
         drain,

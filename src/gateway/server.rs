@@ -10,7 +10,7 @@ use super::{
     opened_state::open_state,
     registrations::{self, Tellers},
     reload::{self, Reloader},
-    signals::Signals,
+    signals::{EndSignals, Signals},
     sockets::{Inherited, OpenSockets},
     start_fault::StartFault,
 };
@@ -92,9 +92,15 @@ impl Startup {
 /// The reason why it does not start.
 pub fn serve(checked: Checked, startup: Startup) -> Result<(), StartFault> {
     let Startup { signals, inherited } = startup;
-    let Signals { control, ends } = signals;
+    let Signals { control, mut ends } = signals;
     let takes_over = inherited.predecessor.is_some();
-    let prepared = prepare(checked, Clock::System, inherited, Some(control))?;
+    let prepared = prepare(
+        checked,
+        Clock::System,
+        inherited,
+        Some(control),
+        Some(&mut ends),
+    )?;
     let telemetry = Arc::clone(&prepared.telemetry);
     if takes_over {
         telemetry.upgraded(UpgradeResult::TakenOver);
@@ -148,9 +154,10 @@ pub(super) fn prepare(
     clock: Clock,
     mut inherited: Inherited,
     signals: Option<ControlSignals>,
+    ends: Option<&mut EndSignals>,
 ) -> Result<Prepared, StartFault> {
     let settings = checked.into_settings();
-    let (folders, longest) = (written_folders(&settings), longest_stop(&settings));
+    let folders = written_folders(&settings);
     let Settings { fixed, reloadable } = settings;
     let (socket, bound, sockets) = bind(&fixed, &mut inherited)?;
     let source = reloadable.files.source.clone();
@@ -168,7 +175,7 @@ pub(super) fn prepare(
         &fixed, reloadable, links, signer, upstreams, &telemetry, now,
     );
     let current = Arc::new(Current::from_pointee(in_use));
-    let store = Arc::new(open_state(&fixed.state, &mut inherited, longest)?);
+    let store = Arc::new(open_state(&fixed.state, &mut inherited, ends)?);
     let gate = gate(&current, &store, &clock, &telemetry, &fixed);
     let drain = Drain::new(Arc::clone(gate.underway()), &fixed, core);
     let accepting = Arc::new(AtomicBool::new(false));

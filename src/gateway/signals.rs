@@ -1,7 +1,7 @@
 //! The signals of the process.
 //!
 //! Invariant: from [`Signals::catch`] on, no signal ends the process by its default action, but SIGKILL and those of a fault in the program
-//! itself. Signals that arrive during the start have their effect once the gateway serves.
+//! itself. Signals that arrive during the start have their effect once the gateway serves, or while it waits to migrate the state.
 
 use crate::control::ControlSignals;
 use rustix::process::Signal as SignalNumber;

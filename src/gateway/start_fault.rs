@@ -69,6 +69,9 @@ pub enum StartFault {
         "the process before has not ended within {} s, so the schema of the state cannot be migrated: stop it, then start this one", .0.as_secs()
     )]
     Predecessor(Duration),
+    /// A signal came before this process served.
+    #[error("told to stop before the schema of the state was migrated: nothing changed")]
+    Stopped,
     /// The process before cannot be waited for, and goes on.
     #[error(
         "the schema of the state cannot be migrated, since the process before cannot be waited for: {0}"

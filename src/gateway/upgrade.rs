@@ -175,7 +175,12 @@ impl Successor {
         }
         let process = self.id();
         match self.child.kill() {
-            Ok(()) => tracing::warn!(process, "the new process did not end and was killed"),
+            Ok(()) => {
+                tracing::warn!(process, "the new process did not end and was killed");
+                while matches!(self.child.try_wait(), Ok(None)) {
+                    sleep(LOOK).await;
+                }
+            }
             Err(error) => {
                 tracing::error!(process, %error, "the new process does not end and cannot be killed");
             }

@@ -2,7 +2,7 @@
 
 use super::Family;
 use crate::{
-    harness::{Call, Gate, Protocol, Reply, eventually},
+    harness::{Call, Gate, Protocol, Reply, eventually, signal_to},
     state::way_back,
 };
 use rusqlite::Connection;
@@ -47,12 +47,13 @@ impl Before {
         self.sql.execute_batch(&earlier).unwrap();
     }
 
-    /// Nothing of the rehearsal stays.
-    fn has_no_copy(&self) {
+    /// The copies beside the state.
+    fn copies(&self) -> Vec<String> {
         let files = fs::read_dir(&self.state).unwrap();
         let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
-        let copies: Vec<_> = names.filter(|name| name.contains("rehearsal")).collect();
-        assert!(copies.is_empty(), "{copies:?}");
+        names
+            .filter(|name| name.contains("rehearsal") || name.contains("schema"))
+            .collect()
     }
 }
 
@@ -71,7 +72,10 @@ fn a_schema_that_cannot_be_migrated_leaves_the_process_before() {
     };
     set(known - 1);
     // As a process that was killed leaves them.
-    fs::write(before.state.join("portvakt.db.rehearsal"), "left").unwrap();
+    for left in ["", "-journal", ".schema-5"] {
+        let left = format!("portvakt.db.rehearsal{left}");
+        fs::write(before.state.join(left), "left").unwrap();
+    }
     let first = before.family.processes();
     before.family.signal("-USR2");
     gate.eventually_metric("portvakt_upgrades_total", &["failed"], 1.0);
@@ -81,7 +85,7 @@ fn a_schema_that_cannot_be_migrated_leaves_the_process_before() {
         events.contains("to migrate a copy of it failed"),
         "{events}"
     );
-    before.has_no_copy();
+    assert!(before.copies().is_empty(), "{:?}", before.copies());
     let psu = gate.folder().join("psu");
     fs::write(&psu, "1e2b3c4d-0001-4000-8000-000000000001").unwrap();
     let mut tool = Command::new(gate.program().get_program());
@@ -113,7 +117,7 @@ fn a_new_schema_waits_for_the_process_before() {
         latch.arrived(1);
         before.make_earlier();
         before.family.upgrade();
-        before.has_no_copy();
+        assert!(before.copies().is_empty(), "{:?}", before.copies());
         let late = scope.spawn(|| gate.send_sealed(&late, Protocol::Http1));
         assert_eq!(before.schema(), known - 1, "a request is under way");
         assert!(!late.is_finished() && !early.is_finished());
@@ -126,6 +130,15 @@ fn a_new_schema_waits_for_the_process_before() {
     });
     assert_ne!(before.family.processes()[0], first);
     assert_eq!(before.schema(), known);
+    assert_eq!(before.copies(), ["portvakt.db.schema-5"]);
+    let copy = before.state.join("portvakt.db.schema-5");
+    assert_eq!(
+        fs::metadata(&copy).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    let copy = Connection::open(&copy).unwrap();
+    let schema = copy.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0));
+    assert_eq!(schema.unwrap(), known - 1);
     gate.eventually_metric("portvakt_upgrades_total", &["taken_over"], 1.0);
     assert_eq!(gate.control("/readyz").status, 200);
     let lines = before.family.stop();
@@ -155,5 +168,73 @@ fn a_script_may_start_the_new_process() {
     before.family.upgrade();
     let gate = &before.family.gate;
     assert_eq!(gate.send(&Call::payment(), Protocol::Http2).status, 200);
+    assert_eq!(before.schema(), known);
+}
+
+/// A stop while the new process waits ends both, and the state is as it was. A service manager sends it to both.
+#[test]
+fn a_stop_before_the_migration_ends_both() {
+    let before = Before::start();
+    let gate = &before.family.gate;
+    let known = before.schema();
+    let (reply, latch) = Reply::json(200, "{}").held();
+    gate.upstream().reply(reply);
+    let slow = gate.seal(&Call::plain());
+    thread::scope(|scope| {
+        let slow = scope.spawn(|| gate.send_sealed(&slow, Protocol::Http1));
+        latch.arrived(1);
+        before.make_earlier();
+        before.family.upgrade();
+        let processes = before.family.processes();
+        for process in &processes {
+            signal_to(*process, "-TERM");
+        }
+        eventually("the end of the new process", || {
+            before.family.processes() == processes[..1]
+        });
+        let events = before.family.events();
+        assert!(events.contains("told to stop before"), "{events}");
+        latch.release();
+        assert_eq!(slow.join().unwrap().unwrap().status, 200);
+    });
+    eventually("the end of the old process", || {
+        before.family.processes().is_empty()
+    });
+    assert_eq!(before.schema(), known - 1);
+    assert!(before.copies().is_empty(), "{:?}", before.copies());
+}
+
+/// A tool that has the file when the process before has ended is waited for.
+#[test]
+fn a_tool_that_has_the_file_is_waited_for() {
+    let before = Before::start();
+    let gate = &before.family.gate;
+    let known = before.schema();
+    let (reply, latch) = Reply::json(200, "{}").held();
+    gate.upstream().reply(reply);
+    let [slow, late] = [(); 2].map(|()| gate.seal(&Call::plain()));
+    thread::scope(|scope| {
+        let slow = scope.spawn(|| gate.send_sealed(&slow, Protocol::Http1));
+        latch.arrived(1);
+        before.make_earlier();
+        before.family.upgrade();
+        before.sql.execute_batch("BEGIN IMMEDIATE").unwrap();
+        latch.release();
+        assert_eq!(slow.join().unwrap().unwrap().status, 200);
+        eventually("the end of the old process", || {
+            before.family.processes().len() == 1
+        });
+        let held = scope.spawn(|| gate.send_sealed(&late, Protocol::Http2));
+        let copy = before.state.join("portvakt.db.schema-5");
+        let copied = || fs::metadata(&copy).ok()?.modified().ok();
+        let first = eventually("the copy", copied);
+        // Each attempt makes one.
+        eventually("a second attempt", || {
+            copied().is_some_and(|it| it != first)
+        });
+        assert_eq!(before.schema(), known - 1);
+        before.sql.execute_batch("ROLLBACK").unwrap();
+        assert_eq!(held.join().unwrap().unwrap().status, 200);
+    });
     assert_eq!(before.schema(), known);
 }
