@@ -217,18 +217,16 @@ grep -q "the version before goes on" /run/refused
 grep -q "to migrate a copy of it failed" /var/log/portvakt/events.log
 [ "$(main)" = "$before" ]
 answers
-# dpkg has copied it before.
-[ "$(schema /var/lib/portvakt/before-*.db)" = $((known - 1)) ]
-rm /var/lib/portvakt/before-*.db
+not ls $state.*
 schema $state "=$known"
 dpkg --configure portvakt
 answers
 
-# back_to_older: by the copy that dpkg has made, as docs/operations.md says.
+# back_to_older: by the copy that the conversion has made, as docs/operations.md says.
 back_to_older() {
     systemctl stop $service
     rm $state-wal $state-shm || true
-    mv /var/lib/portvakt/before-*.db $state
+    mv $state.schema-* $state
     dpkg --install --force-confold "$older"/*.deb
     systemctl start $service
     answers
@@ -247,7 +245,7 @@ if [ -d "$older" ]; then
     [ "$earlier" -lt "$known" ]
     change "$new" converted 5000
     [ "$(schema)" = "$known" ]
-    [ "$(stat -c '%U %a' /var/lib/portvakt/before-*.db)" = "portvakt 600" ]
+    [ "$(stat -c '%U %a' $state.schema-*)" = "portvakt 600" ]
 
     step "back by the copy, and again"
     for round in 1 2; do
@@ -255,7 +253,7 @@ if [ -d "$older" ]; then
         change "$new" "converted-again-$round" 50
         [ "$(schema)" = "$known" ]
     done
-    rm /var/lib/portvakt/before-*.db
+    rm $state.schema-*
 fi
 
 step "reload"
