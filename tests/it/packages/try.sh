@@ -214,7 +214,7 @@ schema $state "=$((known - 1))"
 not dpkg --install "$new"/portvakt_*.deb 2>/run/refused
 cat /run/refused
 grep -q "the version before goes on" /run/refused
-grep -q "to migrate a copy of it failed" /var/log/portvakt/events.log
+journalctl --no-pager --unit=$service | grep "to migrate a copy of it failed"
 [ "$(main)" = "$before" ]
 answers
 not ls $state.*
