@@ -98,9 +98,8 @@ fn migrate_after(
 async fn outlive(predecessor: &UnixDatagram, process: &OwnedFd) -> Result<(), StartFault> {
     let why = "the state has an earlier schema, which this process converts when the one before has ended; callers wait";
     report_not_ready(predecessor, &[why.to_owned()]);
-    if !report_ready(predecessor) {
-        return Ok(());
-    }
+    // Whether or not it hears that: only its end permits the migration.
+    report_ready(predecessor);
     let waiting = Stopwatch::start();
     while !has_ended(process)? {
         if waiting.elapsed() > AT_MOST {

@@ -197,9 +197,9 @@ pub(super) fn report_not_ready(predecessor: &UnixDatagram, faults: &[String]) {
     let _ = predecessor.send(&message);
 }
 
-/// Tells the process that waits for this one that this one takes over. Returns whether it still waits.
-pub(super) fn report_ready(predecessor: &UnixDatagram) -> bool {
-    let sent = predecessor.send(READY);
-    let warn = |error| tracing::warn!(%error, "the process before does not wait any more");
-    sent.map_err(warn).is_ok()
+/// Tells the process that waits for this one that this one takes over.
+pub(super) fn report_ready(predecessor: &UnixDatagram) {
+    if let Err(error) = predecessor.send(READY) {
+        tracing::warn!(%error, "the process before does not wait any more");
+    }
 }
