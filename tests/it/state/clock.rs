@@ -5,6 +5,7 @@ use super::{
     hash, held, request, who,
 };
 use crate::harness::eventually_async;
+use portvakt::clock::Timestamp;
 use portvakt::state::{ClaimRequest, Decision, Finished, Retention, StateStore, Unavailable};
 use std::{
     future::poll_fn,
@@ -333,45 +334,53 @@ async fn a_step_forward_while_a_change_waits_for_a_database() {
 async fn a_step_forward_while_a_change_waits<D: Data>() {
     let data = D::new();
     let store = data.open();
-    let mut now = BEGIN;
-    let waits = async |asked: ClaimRequest, forward| {
-        meanwhile(store.commit(asked), || store.note_time(at(forward))).await
+    let commit = async |first, seconds, asked: fn(u64, u64) -> ClaimRequest| {
+        let change = |id, now| store.commit(asked(id, now));
+        meanwhile(&store, first, seconds, change).await
     };
-    let decided = waits(request(1, Retention::Day, now), now + 60).await;
+    let (_, _, decided) = commit(1, 60, |id, now| request(id, Retention::Day, now)).await;
     let _ = held(decided.unwrap());
-    for retention in [Retention::Date, Retention::Day] {
-        now += 100;
-        let asked = request(now, retention, now);
-        let refused = waits(asked, now + 61).await.unwrap_err();
+    let asked: [(u64, fn(u64, u64) -> ClaimRequest); 3] = [
+        (1, |id, now| request(id, Retention::Date, now)),
+        (2, |id, now| request(id, Retention::Day, now)),
+        (3, call),
+    ];
+    for (kind, asked) in asked {
+        let (id, now, refused) = commit(1000 * kind, 61, asked).await;
+        let refused = refused.unwrap_err();
         assert!(refused.0.contains("while the state decided"), "{refused:?}");
-        // It is not free again.
-        let again = store.commit(asked).await;
-        assert!(matches!(again, Ok(Decision::Replayed)), "{again:?}");
+        if asked(id, now).request.is_some() {
+            // It is not free again.
+            let again = store.commit(asked(id, now)).await;
+            assert!(matches!(again, Ok(Decision::Replayed)), "{again:?}");
+        }
     }
-    now += 100;
-    let refused = waits(call(1, now), now + 61).await.unwrap_err();
-    assert!(refused.0.contains("while the state decided"), "{refused:?}");
-    now += 100;
-    let ends = store.finish(finish(1, 1, "s", now));
-    let refused = meanwhile(ends, || store.note_time(at(now + 61))).await;
+    let end = |id, now| store.finish(finish(id, 1, "s", now));
+    let (id, now, refused) = meanwhile(&store, 4000, 61, end).await;
     let refused = refused.unwrap_err();
     assert!(refused.0.contains("while the state decided"), "{refused:?}");
-    let again = store.finish(finish(1, 1, "s", now)).await.unwrap();
+    let again = store.finish(finish(id, 1, "s", now)).await.unwrap();
     assert_eq!(again, Finished::Again);
 }
 
-/// Lets something happen while a change waits, and returns its outcome.
-async fn meanwhile<T>(
-    change: impl Future<Output = Result<T, Unavailable>>,
-    happens: impl FnOnce(),
-) -> Result<T, Unavailable> {
-    let mut change = pin!(change);
-    let mut once = |context: &mut Context<'_>| Poll::Ready(change.as_mut().poll(context));
-    let Poll::Pending = poll_fn(&mut once).await else {
-        panic!("it did not wait");
-    };
-    happens();
-    change.await
+/// Lets the clock go on by some seconds while a change waits for the state; returns the id and the time of the change, and its outcome. Where
+/// the state decided before that, it asks with the next id: `first` and 1000 from there.
+async fn meanwhile<T, C: Future<Output = Result<T, Unavailable>>>(
+    store: &StateStore,
+    first: u64,
+    seconds: u64,
+    change: impl Fn(u64, u64) -> C,
+) -> (u64, u64, Result<T, Unavailable>) {
+    for id in first..first + 1000 {
+        let now = store.counters().latest.map_or(BEGIN, Timestamp::unix);
+        let mut change = pin!(change(id, now));
+        let mut once = |context: &mut Context<'_>| Poll::Ready(change.as_mut().poll(context));
+        if poll_fn(&mut once).await.is_pending() {
+            store.note_time(at(now + seconds));
+            return (id, now, change.await);
+        }
+    }
+    panic!("no change waited");
 }
 
 /// More than a day back, no SCA ends either: its token may have been spent, and forgotten.
