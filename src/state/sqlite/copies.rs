@@ -1,12 +1,16 @@
-//! The copies that a migration makes beside the file: one on which it is tried, and one for the way back.
+//! Copies of a state file: those that a migration makes beside it, one on which it is tried and one for the way back, and an operator's.
 //!
 //! Invariant: no file is migrated without a copy of it that an earlier version can use.
 
 use super::{super::OpenFault, migrations::MIGRATIONS};
 use portvakt_base::private_file;
-use rusqlite::Connection;
+use rusqlite::{
+    Connection,
+    types::{ToSqlOutput, ValueRef},
+};
 use std::{
     fmt::Display,
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
 
@@ -52,7 +56,7 @@ pub(super) fn remove_rehearsed(path: &Path) {
 pub(super) fn copy_to_rehearse(connection: &Connection, path: &Path) -> Result<PathBuf, OpenFault> {
     remove_rehearsed(path);
     let copy = rehearsed(path);
-    copy_into(connection, &copy)?;
+    write(connection, &copy)?;
     Ok(copy)
 }
 
@@ -64,18 +68,22 @@ pub(super) fn keep(connection: &Connection, path: &Path, schema: i64) -> Result<
     let copy = kept(path, schema);
     // That of an earlier migration, from which somebody went back.
     remove(&copy);
-    copy_into(connection, &copy)?;
+    write(connection, &copy)?;
     let copy = copy.display();
     tracing::info!(schema, %copy, "the state is copied before its schema is migrated");
     Ok(())
 }
 
-/// Writes a durable copy of mode 0600.
-fn copy_into(connection: &Connection, copy: &Path) -> Result<(), OpenFault> {
+/// Writes a durable copy of mode 0600, which is a complete state with the same key. Gateways may use the file meanwhile.
+///
+/// # Errors
+/// There is a file of that name, which stays, or the copy cannot be written.
+pub fn write(connection: &Connection, copy: &Path) -> Result<(), OpenFault> {
     let fault = |error| OpenFault::File(copy.to_owned(), error);
     // SQLite fills an empty file, which has the right mode from the start.
     let file = private_file::create(copy).map_err(fault)?;
-    let name = copy.to_string_lossy();
+    // A name need not be UTF-8.
+    let name = ToSqlOutput::Borrowed(ValueRef::Text(copy.as_os_str().as_bytes()));
     let copied = connection.execute("VACUUM INTO ?1", [name]);
     let copied = copied.map_err(|error| OpenFault::Unusable(copy.to_owned(), error.to_string()));
     let written = copied.and_then(|_| {

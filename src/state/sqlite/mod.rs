@@ -9,7 +9,7 @@
 
 mod blocks;
 pub mod clock;
-mod copies;
+pub mod copies;
 mod events;
 pub mod file;
 mod identity;

@@ -25,15 +25,13 @@ use crate::{
     state::{
         AcceptedClock, EngineSettings, OpenFault, PostgresSettings, StateSettings,
         postgres::maintain::Maintenance,
-        sqlite::{clock, file},
+        sqlite::{clock, copies, file},
     },
 };
 use rotate::Wanted;
 use rusqlite::Connection;
 use std::{
-    fs::OpenOptions,
-    io::{self, Write},
-    os::unix::fs::OpenOptionsExt,
+    io::Write,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -236,37 +234,12 @@ fn in_postgres(
 }
 
 fn export(path: &Path, copy: &Path) -> Result<String, StateFault> {
-    let fault = |error| StateFault::File(copy.to_owned(), error);
-    // Created empty first, so that the file has the right mode from the start; SQLite fills an empty file.
-    let file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(copy)
-        .map_err(fault)?;
-    let written = copy_into(path, copy)
-        .and_then(|()| file.sync_all().map_err(fault))
-        .and_then(|()| file.metadata().map_err(fault));
-    match written {
-        Ok(metadata) => Ok(format!("{}: {} bytes\n", copy.display(), metadata.len())),
-        Err(fault) => {
-            let _ = std::fs::remove_file(copy);
-            Err(fault)
-        }
-    }
-}
-
-fn copy_into(path: &Path, copy: &Path) -> Result<(), StateFault> {
-    let sql = |error| StateFault::Sql(path.to_owned(), error);
-    let Some(name) = copy.to_str() else {
-        let error = io::Error::other("the name is not UTF-8");
-        return Err(StateFault::File(copy.to_owned(), error));
-    };
-    let connection = file::connect(path).map_err(sql)?;
-    connection
-        .execute("VACUUM INTO ?1", [name])
-        .map(drop)
-        .map_err(sql)
+    let connection =
+        file::connect(path).map_err(|error| StateFault::Sql(path.to_owned(), error))?;
+    copies::write(&connection, copy)?;
+    let written = std::fs::metadata(copy);
+    let written = written.map_err(|error| StateFault::File(copy.to_owned(), error))?;
+    Ok(format!("{}: {} bytes\n", copy.display(), written.len()))
 }
 
 fn vacuum(path: &Path) -> Result<String, StateFault> {
