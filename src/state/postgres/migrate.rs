@@ -19,6 +19,9 @@ use tokio_postgres::{Error, GenericClient, Transaction, types::ToSql};
 /// The time for each step. The commit of a new schema waits for the standby.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// The time for a migration, which may rewrite large tables: that of a start in our unit of systemd.
+const MIGRATION: Duration = Duration::from_mins(15);
+
 /// The time in which the session of a gateway that has ended must end too, and the interval of looking.
 const ENDING: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_millis(50);
@@ -58,7 +61,15 @@ pub(super) async fn prepare(
     level: Option<&str>,
     earlier: EarlierSchema,
 ) -> Result<Keys, OpenFault> {
-    in_time(make(session, key, level, earlier)).await
+    let (keys, earlier) = in_time(make(session, key, level, earlier)).await?;
+    if let Some((transaction, done)) = earlier {
+        let migrated = async {
+            let migrated = migrate(transaction, done).await;
+            migrated.map_err(|error| OpenFault::Postgres(text(&error)))
+        };
+        within(MIGRATION, migrated).await?;
+    }
+    Ok(keys)
 }
 
 /// Refuses a database without tables.
@@ -117,17 +128,26 @@ pub(super) async fn keep_recorded(
 pub(super) async fn in_time<T>(
     step: impl Future<Output = Result<T, OpenFault>>,
 ) -> Result<T, OpenFault> {
-    let late = || format!("no answer for {} s", PATIENCE.as_secs());
-    let done = timeout(PATIENCE, step).await;
+    within(PATIENCE, step).await
+}
+
+async fn within<T>(
+    limit: Duration,
+    step: impl Future<Output = Result<T, OpenFault>>,
+) -> Result<T, OpenFault> {
+    let late = || format!("no answer for {} s", limit.as_secs());
+    let done = timeout(limit, step).await;
     done.unwrap_or_else(|_| Err(OpenFault::Postgres(late())))
 }
 
-async fn make(
-    session: &mut Session,
+/// Makes the tables where there are none. Returns the keys and, where the schema is an earlier one that nobody uses, its lock and the number
+/// of its steps.
+async fn make<'s>(
+    session: &'s mut Session,
     key: &Path,
     level: Option<&str>,
     earlier: EarlierSchema,
-) -> Result<Keys, OpenFault> {
+) -> Result<(Keys, Option<(Transaction<'s>, usize)>), OpenFault> {
     let fault = |error: Error| OpenFault::Postgres(text(&error));
     let transaction = session.client.transaction().await.map_err(fault)?;
     transaction
@@ -148,7 +168,7 @@ async fn make(
                 .map_err(fault)?;
         }
         transaction.commit().await.map_err(fault)?;
-        return Ok(keys);
+        return Ok((keys, None));
     };
     let Some(done) = steps_done(&found.schema) else {
         return Err(OpenFault::PostgresSchema {
@@ -157,14 +177,14 @@ async fn make(
         });
     };
     let keys = found.keys(key)?.0;
-    if found.schema != SCHEMA {
-        let is_refused = earlier == EarlierSchema::Refused;
-        if is_refused || !is_unused(&transaction).await.map_err(fault)? {
-            return Err(OpenFault::PostgresEarlier);
-        }
-        migrate(transaction, done).await.map_err(fault)?;
+    if found.schema == SCHEMA {
+        return Ok((keys, None));
     }
-    Ok(keys)
+    let is_refused = earlier == EarlierSchema::Refused;
+    if is_refused || !is_unused(&transaction).await.map_err(fault)? {
+        return Err(OpenFault::PostgresEarlier);
+    }
+    Ok((keys, Some((transaction, done))))
 }
 
 /// Whether no gateway uses the database: each holds this lock (`follow`). The session of one that ended a moment ago may still be there.
