@@ -234,7 +234,7 @@ impl BySignal {
         };
         match ready {
             Ok(()) => {
-                tracing::info!(process, "upgraded: the new process serves");
+                tracing::info!(process, "upgraded: the new process takes over");
                 Some(Ending::HandedOver)
             }
             Err(fault) => {

@@ -82,7 +82,7 @@ impl Family {
     /// Sends SIGUSR2, and waits until a new process serves. The one before may still finish its requests.
     pub(crate) fn upgrade(&self) {
         let before = *self.processes().last().unwrap();
-        let upgraded = "upgraded: the new process serves";
+        let upgraded = "upgraded: the new process takes over";
         let count = || self.events().matches(upgraded).count();
         let so_far = count();
         self.signal("-USR2");
@@ -430,7 +430,7 @@ fn upgrade_onto_a_full_disk(line: &str, folder: &str) {
     };
     read();
     family.signal("-USR2");
-    let upgraded = "upgraded: the new process serves";
+    let upgraded = "upgraded: the new process takes over";
     eventually("the old process says why, or the new one serves", || {
         read();
         let events = family.events();
