@@ -22,6 +22,7 @@ use rustix::{
 };
 use sd_notify::NotifyState;
 use std::{
+    io,
     os::{fd::OwnedFd, unix::net::UnixDatagram},
     sync::mpsc,
     thread,
@@ -79,7 +80,8 @@ fn migrate_after(
             migrated = async {
                 // A stop during the rehearsal is heard first.
                 sleep(LOOK).await;
-                let _alive = tell_service_manager();
+                let alive = tell_service_manager();
+                let _alive = alive.map_err(StartFault::PredecessorUnknown)?;
                 if let Some(process) = &process {
                     outlive(predecessor, process).await?;
                 }
@@ -121,9 +123,17 @@ fn has_ended(process: &OwnedFd) -> Result<bool, StartFault> {
 /// Migrates the file. A tool that has it at this moment is waited for.
 async fn migrate(settings: &StateSettings) -> Result<StateStore, StartFault> {
     let waiting = Stopwatch::start();
+    let mut is_said = false;
     loop {
         let migrated = StateStore::open_and_migrate(settings);
-        if matches!(migrated, Err(OpenFault::Locked(_))) && waiting.elapsed() < AT_MOST {
+        if let Err(OpenFault::Locked(path)) = &migrated
+            && waiting.elapsed() < AT_MOST
+        {
+            if !is_said {
+                let path = path.display();
+                tracing::warn!(%path, "another process has the state, whose migration waits for it");
+                is_said = true;
+            }
             sleep(LOOK).await;
             continue;
         }
@@ -137,7 +147,10 @@ async fn migrate(settings: &StateSettings) -> Result<StateStore, StartFault> {
 
 /// Tells the service manager that this process is the main one, since the one before ends, and that it lives, until the returned end of a
 /// channel is dropped.
-fn tell_service_manager() -> mpsc::Sender<()> {
+///
+/// # Errors
+/// No thread can be started.
+fn tell_service_manager() -> io::Result<mpsc::Sender<()>> {
     let (alive, ended) = mpsc::channel();
     let main = NotifyState::MainPid(std::process::id());
     // The package's postinst waits while the status says so.
@@ -145,15 +158,16 @@ fn tell_service_manager() -> mpsc::Sender<()> {
     tell(&[main, converting]);
     if let Some(period) = sd_notify::watchdog_enabled() {
         let telling = Stopwatch::start();
-        thread::spawn(move || {
+        let told = move || {
             while ended.recv_timeout(period / 3) == Err(mpsc::RecvTimeoutError::Timeout)
                 && telling.elapsed() < AT_MOST.saturating_mul(2)
             {
                 tell(&[NotifyState::Watchdog]);
             }
-        });
+        };
+        thread::Builder::new().name("watchdog".into()).spawn(told)?;
     }
-    alive
+    Ok(alive)
 }
 
 /// What the service manager is told where the process before goes on, or stops, as the main one.
