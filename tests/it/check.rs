@@ -383,23 +383,27 @@ impl Site {
 
     /// Whether the process listens on this port itself: a case may name a port that another one holds.
     fn owns(&self, process: u32, port: u16) -> bool {
-        let tables = ["tcp", "tcp6"].map(|table| {
-            fs::read_to_string(format!("/proc/{process}/net/{table}")).unwrap_or_default()
-        });
-        let suffix = format!(":{port:04X}");
-        let inodes: Vec<String> = tables
-            .concat()
-            .lines()
-            .map(|line| line.split_whitespace().collect::<Vec<_>>())
-            .filter(|fields| fields.len() > 9 && fields[1].ends_with(&suffix) && fields[3] == "0A")
-            .map(|fields| format!("socket:[{}]", fields[9]))
-            .collect();
         let Ok(open) = fs::read_dir(format!("/proc/{process}/fd")) else {
             return false;
         };
-        open.flatten()
-            .filter_map(|entry| fs::read_link(entry.path()).ok())
-            .any(|link| inodes.iter().any(|inode| link == Path::new(inode)))
+        let links = open.flatten();
+        let links = links.filter_map(|entry| fs::read_link(entry.path()).ok());
+        let links = links.filter_map(|link| link.into_os_string().into_string().ok());
+        let sockets: Vec<_> = links.filter(|it| it.starts_with("socket:")).collect();
+        if sockets.is_empty() {
+            return false;
+        }
+        let tables = ["tcp", "tcp6"].map(|table| {
+            fs::read_to_string(format!("/proc/{process}/net/{table}")).unwrap_or_default()
+        });
+        // Of thousands of lines, which take a while here, few are looked at.
+        let port = format!(":{port:04X} ");
+        let lines = tables.iter().flat_map(|table| table.lines());
+        let mut listening = lines
+            .filter(|line| line.contains(&port) && line.contains(" 0A "))
+            .map(|line| line.split_whitespace().collect::<Vec<_>>())
+            .filter(|fields| fields.len() > 9 && fields[1].ends_with(port.trim_end()));
+        listening.any(|fields| sockets.contains(&format!("socket:[{}]", fields[9])))
     }
 
     /// Every path in the folder, without the log of SQLite, which any reader may move into the file.

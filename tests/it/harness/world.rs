@@ -12,7 +12,7 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
     os::unix::fs::PermissionsExt,
     path::Path,
-    sync::{Arc, LazyLock},
+    sync::{Arc, LazyLock, OnceLock},
 };
 use time::{OffsetDateTime, macros::datetime};
 use uuid::Uuid;
@@ -23,13 +23,18 @@ pub(crate) struct Tpp {
     pub(crate) issued: Issued,
     /// The signer.
     pub(crate) identity: TppIdentity,
+    id: OnceLock<Option<String>>,
 }
 
 impl Tpp {
     /// The TPP that signs with the key of an issued certificate.
     pub(crate) fn of(issued: Issued) -> Arc<Self> {
         let identity = TppIdentity::from_pem(&issued.pem, &issued.key_pem).unwrap();
-        Arc::new(Self { issued, identity })
+        Arc::new(Self {
+            issued,
+            identity,
+            id: OnceLock::new(),
+        })
     }
 
     /// A TPP that presents this certificate and signs with this key, even if the certificate belongs to another.
@@ -43,6 +48,7 @@ impl Tpp {
                 key_pem: key_pem.to_owned(),
             },
             identity,
+            id: OnceLock::new(),
         })
     }
 }
@@ -50,6 +56,12 @@ impl Tpp {
 impl Tpp {
     /// The identity of the TPP (CRT-4), if the certificate has one.
     pub(crate) fn id(&self) -> Option<String> {
+        let read = || self.read_id();
+        // Each call asks for it, and OpenSSL takes as long for a certificate as for its signature.
+        self.id.get_or_init(read).clone()
+    }
+
+    fn read_id(&self) -> Option<String> {
         let certificate = X509::from_der(&self.issued.der).ok()?;
         let is_identity =
             |entry: &&X509NameEntryRef| entry.object().to_string() == "organizationIdentifier";
