@@ -394,6 +394,9 @@ fn reloads_under_load() {
     many_reloads(200);
 }
 
+/// The pause of a client between two requests: reloads take the processors, not the clients.
+const BETWEEN: Duration = Duration::from_millis(5);
+
 pub(crate) fn many_reloads(count: usize) {
     let gate = Gate::builder()
         .with_a_file()
@@ -416,6 +419,7 @@ pub(crate) fn many_reloads(count: usize) {
                     };
                     assert_eq!(status, 200);
                     answered.fetch_add(1, Ordering::Relaxed);
+                    let_pass(BETWEEN);
                 }
             });
         }
@@ -500,6 +504,7 @@ pub(crate) fn alternate_configurations(count: usize) {
                         assert_eq!(told, (403, "certificate-untrusted".into()));
                     }
                     seen[side * 2 + usize::from(is_held)].fetch_add(1, Ordering::Relaxed);
+                    let_pass(BETWEEN);
                 }
             });
         }

@@ -27,7 +27,7 @@ const PAUSES: &[(&str, usize)] = &[
     ("hostile_core/sizes.rs", 2),
     ("overload.rs", 3),
     ("quota.rs", 1),
-    ("reload.rs", 1),
+    ("reload.rs", 3),
     ("sca/stood.rs", 2),
     ("soak.rs", 2),
     ("soak/client.rs", 3),
