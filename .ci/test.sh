@@ -46,16 +46,23 @@ started() {
 }
 built=$(started)
 
-# attempt PROGRAM ARGUMENT...: runs tests; the output stands in $folder/out as well. libtest prints times only where unstable options are
+# The output of the last attempt.
+out=$folder/out
+
+# attempt PROGRAM ARGUMENT...: runs tests; the output stands in $out as well. libtest prints times only where unstable options are
 # allowed, which this variable does; it reaches the program of the tests and what that starts, no compiler.
 attempt() {
-    RUSTC_BOOTSTRAP=1 "$@" -Z unstable-options --report-time 2>&1 | tee "$folder/out"
+    RUSTC_BOOTSTRAP=1 "$@" -Z unstable-options --report-time 2>&1 | tee "$out"
+}
+
+# note_times: of the last attempt.
+note_times() {
+    sed -n 's/^test \(.*\) \.\.\. .*<\([0-9.]*\)s>$/\2 \1/p' "$out" >>"$folder/times"
 }
 
 # judge PROGRAM: decides about the failures of the last attempt.
 judge() {
     local program=$1 name
-    sed -n 's/^test \(.*\) \.\.\. .*<\([0-9.]*\)s>$/\2 \1/p' "$folder/out" >>"$folder/times"
     # Each failed test, and whether a wait of it ran out.
     awk -v marker="$marker" '
         /^test .* \.\.\. FAILED/ { failed[$2] = 1 }
@@ -63,7 +70,7 @@ judge() {
         name != "" && $0 ~ marker { waited[name] = 1 }
         /^failures:$/ || /^test result:/ { name = "" }
         END { for (test in failed) print (test in waited ? "wait" : "other"), test }
-    ' "$folder/out" >"$folder/failures"
+    ' "$out" >"$folder/failures"
     if [ ! -s "$folder/failures" ]; then
         echo "the program of the tests ended without a result: $program" >&2
         failed=1
@@ -111,15 +118,28 @@ all)
     export PORTVAKT_ADMITTED=$folder/admitted
     for program in "${programs[@]}"; do
         attempt "$program" --test-threads=$threads || judge "$program"
-        sed -n 's/^test \(.*\) \.\.\. .*<\([0-9.]*\)s>$/\2 \1/p' "$folder/out" >>"$folder/times"
+        note_times
     done
     cargo test --workspace --features sandbox --doc || failed=1
     [ $failed -ne 0 ] || mv "$PORTVAKT_ADMITTED" "$target/tmp/"
     ;;
 systems)
-    for program in "${with_systems[@]}"; do
-        attempt "$program" --ignored systems:: --skip bounds:: --test-threads=$threads || judge "$program"
-        sed -n 's/^test \(.*\) \.\.\. .*<\([0-9.]*\)s>$/\2 \1/p' "$folder/out" >>"$folder/times"
+    wanted=(--ignored systems:: --skip bounds:: --test-threads=$threads)
+    # The models of the state compute, while the systems wait half of their time.
+    others=()
+    for at in 1 2; do
+        (out=$folder/out-$at && attempt nice "${with_systems[at]}" "${wanted[@]}" >/dev/null) &
+        others+=($!)
+    done
+    attempt "$it" "${wanted[@]}" || judge "$it"
+    note_times
+    for at in 1 2; do
+        status=0
+        wait "${others[at - 1]}" || status=$?
+        out=$folder/out-$at
+        cat "$out"
+        [ $status -eq 0 ] || judge "${with_systems[at]}"
+        note_times
     done
     bounds "^systems::"
     ;;
