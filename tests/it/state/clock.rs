@@ -328,19 +328,22 @@ async fn a_step_forward_while_a_change_waits_for_a_database() {
     a_step_forward_while_a_change_waits::<PostgresSchema>().await;
 }
 
+/// A claim by an id and a time.
+type Asked = fn(u64, u64) -> ClaimRequest;
+
 /// What waits for the state when the clock goes on by more than a minute is not granted: the rows that refuse it may be gone.
 //= REP-1 refused
 //= SCA-12 refused
 async fn a_step_forward_while_a_change_waits<D: Data>() {
     let data = D::new();
     let store = data.open();
-    let commit = async |first, seconds, asked: fn(u64, u64) -> ClaimRequest| {
+    let commit = async |first, seconds, asked: Asked| {
         let change = |id, now| store.commit(asked(id, now));
         meanwhile(&store, first, seconds, change).await
     };
     let (_, _, decided) = commit(1, 60, |id, now| request(id, Retention::Day, now)).await;
     let _ = held(decided.unwrap());
-    let asked: [(u64, fn(u64, u64) -> ClaimRequest); 3] = [
+    let asked: [(u64, Asked); 3] = [
         (1, |id, now| request(id, Retention::Date, now)),
         (2, |id, now| request(id, Retention::Day, now)),
         (3, call),
