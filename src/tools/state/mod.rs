@@ -287,7 +287,10 @@ fn accepted_clock(accepted: AcceptedClock, now: Timestamp) -> String {
 mod tests {
     use super::*;
     use crate::state::{Beside, ClaimRequest, QuotaClaim, QuotaHash, StateSettings, StateStore};
-    use std::os::unix::fs::PermissionsExt;
+    use std::{
+        ffi::OsStr,
+        os::unix::{ffi::OsStrExt, fs::PermissionsExt},
+    };
 
     async fn take(store: &StateStore, quota: u8) {
         let asked = ClaimRequest {
@@ -313,8 +316,9 @@ mod tests {
     #[tokio::test]
     async fn a_running_state_is_shown_copied_and_vacuumed() {
         let folder = tempfile::tempdir().unwrap();
-        let [path, key, copy] =
-            ["portvakt.db", "hash.key", "copy.db"].map(|name| folder.path().join(name));
+        let [path, key] = ["portvakt.db", "hash.key"].map(|name| folder.path().join(name));
+        // A name need not be UTF-8.
+        let copy = folder.path().join(OsStr::from_bytes(b"copy-\xff.db"));
         let store = StateStore::open(&StateSettings::new(&path, &key)).unwrap();
         take(&store, 1).await;
         let shown = show::show(&path).unwrap();
