@@ -128,7 +128,7 @@ systems)
     # The models of the state compute, while the systems wait half of their time.
     others=()
     for at in 1 2; do
-        (out=$folder/out-$at && attempt nice "${with_systems[at]}" "${wanted[@]}" >/dev/null) &
+        (out=$folder/out-$at && attempt "${with_systems[at]}" "${wanted[@]}" >/dev/null) &
         others+=($!)
     done
     attempt "$it" "${wanted[@]}" || judge "$it"
