@@ -125,7 +125,7 @@ all)
     ;;
 systems)
     wanted=(--ignored systems:: --skip bounds:: --test-threads=$threads)
-    # The models of the state compute, while the systems wait half of their time.
+    # All three at once: the last models, which use a processor each, would otherwise leave the others idle.
     others=()
     for at in 1 2; do
         (out=$folder/out-$at && attempt "${with_systems[at]}" "${wanted[@]}" >/dev/null) &

@@ -79,7 +79,7 @@ impl Family {
         signal_to(*self.processes().last().unwrap(), signal);
     }
 
-    /// Sends SIGUSR2, and waits until a new process serves. The one before may still finish its requests.
+    /// Sends SIGUSR2, and waits until a new process takes over. The one before may still finish its requests.
     pub(crate) fn upgrade(&self) {
         let before = *self.processes().last().unwrap();
         let upgraded = "upgraded: the new process takes over";
