@@ -138,7 +138,7 @@ impl fmt::Debug for Document {
 
 #[cfg(test)]
 mod tests {
-    use std::fmt::Write;
+    use std::{fmt::Write, thread};
 
     use super::*;
 
@@ -300,8 +300,15 @@ mod tests {
         assert_eq!(root.required("b").unwrap().as_str(), Some("70"));
     }
 
+    /// With the stack of a main thread: a test's is a quarter of it, too little where nothing is optimised.
     #[test]
     fn deep_nesting_is_refused() {
+        let thread = thread::Builder::new().stack_size(8 << 20);
+        let refusing = thread.spawn(refuse_deep_nesting).unwrap();
+        refusing.join().unwrap();
+    }
+
+    fn refuse_deep_nesting() {
         for text in [
             format!("a: {}1{}", "[".repeat(40), "]".repeat(40)),
             format!("a: {}1{}", "{x: ".repeat(40), "}".repeat(40)),
