@@ -3,9 +3,11 @@
 //! Invariants: only the owner of the folder's lock appends; a line counts when it is durable; after a failed write the file ends with the
 //! last durable line. Deliberately not here: the meaning of records, and verification.
 
-use super::{event::Class, files};
+use super::{
+    event::{Class, Members},
+    files,
+};
 use crate::{clock::LogTime, config::AuditSettings, hex, private_file};
-use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use std::{
     fs::{self, File, OpenOptions},
@@ -135,18 +137,21 @@ impl Chain {
     ///
     /// # Errors
     /// None of them is in the chain.
-    pub(super) fn append(&mut self, at: LogTime, records: &[Map<String, Value>]) -> io::Result<()> {
+    pub(super) fn append(&mut self, at: LogTime, records: &[Members]) -> io::Result<()> {
         let mut tail = self.tail;
         let mut text = Vec::new();
         for record in records {
-            let mut line = Map::new();
             tail.seq = tail.seq.saturating_add(1);
-            line.insert("seq".into(), tail.seq.into());
-            line.insert("prev".into(), hex::encode(&tail.hash).into());
-            line.extend(record.clone());
-            let line = serde_json::to_vec(&line)?;
-            tail.hash = hash(&line);
-            text.extend_from_slice(&line);
+            let begin = text.len();
+            write!(
+                text,
+                r#"{{"seq":{},"prev":"{}""#,
+                tail.seq,
+                hex::encode(&tail.hash)
+            )?;
+            text.extend_from_slice(record.text());
+            text.push(b'}');
+            tail.hash = hash(text.get(begin..).unwrap_or_default());
             text.push(b'\n');
         }
         let written = self.write(at, &text);
@@ -264,9 +269,9 @@ mod tests {
         let mut chain = Chain::open(&folder, Class::Psus, u64::MAX, DAY).unwrap();
         let append = |chain: &mut Chain, day: u64| {
             let at = LogTime::from_unix_milliseconds(1_767_225_600_000 + day * 86_400_000);
-            let mut record = Map::new();
-            record.insert("time".into(), at.to_string().into());
-            record.insert("kind".into(), "bound".into());
+            let mut record = Members::default();
+            record.add("time", at.to_string());
+            record.add("kind", "bound");
             chain.append(at, &[record]).unwrap();
         };
         append(&mut chain, 0);

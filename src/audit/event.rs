@@ -4,7 +4,7 @@
 //! from a header, a path or a body, except X-Request-ID.
 
 use crate::{clock::LogTime, state::PsuHash};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// The records that share files and a time for which they are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,13 +90,38 @@ kinds! {
     Resumed = Control "resumed";
 }
 
+/// Members of a JSON object as their text, with a comma before each: they stand in a line after those of the chain.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Members(Vec<u8>);
+
+impl Members {
+    /// Adds a member, whose name needs no escape.
+    pub(super) fn add(&mut self, name: &'static str, value: impl Into<Value>) {
+        self.0.extend_from_slice(b",\"");
+        self.0.extend_from_slice(name.as_bytes());
+        self.0.extend_from_slice(b"\":");
+        // Writing to a Vec cannot fail, and a `Value` has no other failure.
+        let _ = serde_json::to_writer(&mut self.0, &value.into());
+    }
+
+    /// Adds the members of another.
+    pub(super) fn extend(&mut self, others: &Self) {
+        self.0.extend_from_slice(&others.0);
+    }
+
+    /// Their text, which begins with a comma if there are any.
+    pub(super) fn text(&self) -> &[u8] {
+        &self.0
+    }
+}
+
 /// A record, before it has its place in a chain.
 #[derive(Clone, Debug)]
 pub struct AuditEvent {
     pub(super) at: LogTime,
     pub(super) kind: AuditKind,
     pub(super) psu: Option<PsuHash>,
-    pub(super) members: Map<String, Value>,
+    pub(super) members: Members,
 }
 
 impl AuditEvent {
@@ -106,14 +131,14 @@ impl AuditEvent {
             at,
             kind,
             psu: None,
-            members: Map::new(),
+            members: Members::default(),
         }
     }
 
     /// Adds a member.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: impl Into<Value>) -> Self {
-        self.members.insert(name.to_owned(), value.into());
+        self.members.add(name, value);
         self
     }
 

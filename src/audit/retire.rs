@@ -4,11 +4,10 @@
 
 use super::{
     chain::Chain,
-    event::{AuditKind, Class},
+    event::{AuditKind, Class, Members},
     files,
 };
 use crate::{clock::LogTime, config::AuditSettings};
-use serde_json::{Map, Value};
 
 /// Deletes old files of a class; returns the number of records about it.
 ///
@@ -21,12 +20,12 @@ pub(super) fn retire(chains: &mut [Chain], class: Class, now: LogTime) -> Result
     let Some(retired) = found.map_err(text)?.flatten() else {
         return Ok(0);
     };
-    let mut record = Map::<String, Value>::new();
-    record.insert("time".into(), now.to_string().into());
-    record.insert("kind".into(), AuditKind::Retired.name().into());
-    record.insert("class".into(), class.name().into());
-    record.insert("last".into(), retired.last.into());
-    record.insert("hash".into(), retired.hash.clone().into());
+    let mut record = Members::default();
+    record.add("time", now.to_string());
+    record.add("kind", AuditKind::Retired.name());
+    record.add("class", class.name());
+    record.add("last", retired.last);
+    record.add("hash", retired.hash.as_str());
     let control = chains
         .iter_mut()
         .find(|chain| chain.class() == Class::Control);

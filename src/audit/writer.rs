@@ -6,7 +6,7 @@
 
 use super::{
     chain::Chain,
-    event::{AuditEvent, AuditKind, Class},
+    event::{AuditEvent, AuditKind, Class, Members},
     pseudonyms::{self, Erasure, Pseudonyms},
     retire,
     shared::{AuditUnavailable, Shared},
@@ -17,7 +17,6 @@ use crate::{
     hex,
     write_fault::{WriteCause, WriteFault},
 };
-use serde_json::{Map, Value};
 use std::{
     fs::File,
     sync::{
@@ -239,19 +238,16 @@ impl Writer {
 }
 
 /// The members of a record after `prev`, with the pseudonym of its PSU.
-fn record(
-    event: &AuditEvent,
-    pseudonyms: &mut Pseudonyms,
-) -> Result<Map<String, Value>, WriteFault> {
-    let mut members = Map::new();
-    members.insert("time".into(), event.at.to_string().into());
-    members.insert("kind".into(), event.kind.name().into());
+fn record(event: &AuditEvent, pseudonyms: &mut Pseudonyms) -> Result<Members, WriteFault> {
+    let mut members = Members::default();
+    members.add("time", event.at.to_string());
+    members.add("kind", event.kind.name());
     if let Some(psu) = event.psu {
         let pseudonym = pseudonyms.of(psu);
         let pseudonym = pseudonym.map_err(|error| pseudonyms::fault(&error))?;
-        members.insert("psu".into(), pseudonym.into());
+        members.add("psu", pseudonym);
     }
-    members.extend(event.members.clone());
+    members.extend(&event.members);
     Ok(members)
 }
 
