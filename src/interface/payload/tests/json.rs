@@ -128,9 +128,15 @@ fn what_is_not_utf8() {
         b"\"\xc0\x80\"",
         b"\"\xf5\x80\x80\x80\"",
         b"\xef\xbb",
-        b"\x1f\x8b\x08",
     ] {
         assert!(why(bad).contains("not UTF-8"), "{bad:?}");
+    }
+    for (bad, known) in [
+        (&b"\x1f\x8b\x08"[..], "gzip"),
+        (b"\xff\xfe{\0}\0", "UTF-16"),
+        (b"\xfe\xff\0{\0}", "UTF-16"),
+    ] {
+        assert!(why(bad).contains(known), "{bad:?}");
     }
 }
 

@@ -141,6 +141,25 @@ fn refused_values_of_each_kind() {
     }
 }
 
+/// A cross-border product has the rules of cross-border payments and its own members.
+#[test]
+fn a_cross_border_payment_of_a_product() {
+    let own = [member("startDate", true, MemberKind::Date)];
+    let wrong = |payment: &Value| {
+        let body = payment.to_string();
+        let wrong = wrong_of(body.as_bytes(), Schema::CrossBorderPayment, &own).into_iter();
+        let path = |text: String| text.split(':').next().unwrap().to_owned();
+        wrong.map(path).collect::<Vec<_>>()
+    };
+    let mut payment = payment();
+    payment["startDate"] = json!("2026-01-16");
+    assert_eq!(wrong(&payment), [""; 0]);
+    payment["startDate"] = json!("tomorrow");
+    let members = payment.as_object_mut().unwrap();
+    members.remove("creditorName");
+    assert_eq!(wrong(&payment), ["creditorName", "startDate"]);
+}
+
 #[test]
 fn what_is_required_comes_first_and_own_members_last() {
     let body =
