@@ -55,6 +55,10 @@ impl Entry {
     }
 }
 
+/// The most levels of a file, of which a configuration has a third. A reload reads it with the 2 MiB of a thread's stack, and code without
+/// optimisation takes some 40 KiB of it for each.
+const LEVELS: usize = 24;
+
 impl Node {
     /// Parses a document without its byte order mark: byte offsets refer to `text`.
     ///
@@ -70,6 +74,7 @@ impl Node {
         options.strict_booleans = true;
         options.reject_unsupported_tags = true;
         options.with_snippet = false;
+        options.budget = serde_saphyr::budget! { max_depth: LEVELS };
         Ok(Self::new(
             serde_saphyr::from_str_with_options(text, options)?,
             text,
