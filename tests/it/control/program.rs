@@ -1,6 +1,6 @@
 //! The commands `portvakt sca` and `portvakt psu`.
 
-use super::bank::{OTHER_PSU, OTHER_TPP, PSU, Site, TPP, exchange, free_address, get};
+use super::bank::{OTHER_PSU, OTHER_TPP, PSU, Site, TPP, free_address, get};
 use crate::harness::{Call, Gate, Program, Protocol, Wire, eventually};
 use portvakt::{
     audit::{Audit, AuditKind, Wanted, search, verify},
@@ -13,7 +13,7 @@ use sha2::Digest;
 use std::{
     fs,
     io::Write,
-    net::TcpStream,
+    net::{SocketAddr, TcpStream},
     os::unix::fs::PermissionsExt,
     path::Path,
     process::{Command, Output, Stdio},
@@ -33,6 +33,14 @@ fn portvakt(site: &Site, args: &[&str]) -> Output {
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// The status of an answer of the control listener, if it listens. A start tries the address, and releases it, before it listens there: a
+/// connection to the trial is reset.
+fn status(control: SocketAddr, request: &[u8]) -> Option<u16> {
+    let mut stream = TcpStream::connect(control).ok()?;
+    stream.write_all(request).ok()?;
+    Some(Wire::new(stream).answer("GET").ok()?.status)
 }
 
 #[test]
@@ -413,14 +421,9 @@ fn it_is_ready_when_its_public_listener_accepts() {
             .stderr(Stdio::null())
             .spawn();
         let _program = Program(program.unwrap());
-        // A start tries the address, and releases it, before it listens there: a connection to the trial is reset.
-        let probe = || {
-            let mut probe = TcpStream::connect(control).ok()?;
-            probe.write_all(&get("/readyz", "")).ok()?;
-            Wire::new(probe).answer("GET").ok()
-        };
-        let answer = eventually("the control listener answers", probe);
-        assert_eq!(answer.status, 200, "{}", answer.json());
+        eventually("it is ready", || {
+            status(control, &get("/readyz", "")) == Some(200)
+        });
         assert_eq!(gate.send(&Call::plain(), Protocol::Http1).status, 200);
     }
 }
@@ -506,15 +509,15 @@ fn tokens_stand_in_the_environment() {
     let program = program.envs(names.iter().zip(&tokens));
     let program = program.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     let _program = Program(program.unwrap());
-    eventually("the control listener accepts", || {
-        TcpStream::connect(gate.control_address())
-    });
+    let status = |path: &str, token: &str| {
+        let header = format!("Authorization: Bearer {token}\r\n");
+        status(gate.control_address(), &get(path, &header))
+    };
+    eventually("it is ready", || status("/readyz", &tokens[2]) == Some(200));
     for (path, opens) in [("/openapi.json", 0), ("/metrics", 1), ("/readyz", 2)] {
         for (at, token) in tokens.iter().enumerate() {
-            let probe = TcpStream::connect(gate.control_address()).unwrap();
-            let header = format!("Authorization: Bearer {token}\r\n");
-            let status = exchange(probe, &get(path, &header)).status;
-            assert_eq!(status, if at == opens { 200 } else { 401 }, "{path} {at}");
+            let expected = if at == opens { 200 } else { 401 };
+            assert_eq!(status(path, token), Some(expected), "{path} {at}");
         }
     }
 }

@@ -158,7 +158,7 @@ fn a_new_schema_waits_for_the_process_before() {
     let copy = Connection::open(&copy).unwrap();
     let schema = copy.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0));
     assert_eq!(schema.unwrap(), SCHEMA - 1);
-    assert_eq!(gate.control("/readyz").status, 200);
+    eventually("it is ready", || gate.control("/readyz").status == 200);
     let lines = before.family.stop();
     assert_eq!(lines.len(), 2);
 }
