@@ -115,6 +115,34 @@ fn a_name_that_stands_twice_among_many() {
     }
 }
 
+/// Two names are the same if their characters are, however they are written.
+#[test]
+fn an_escape_is_the_character_that_it_writes() {
+    let why = |one: &str, other: &str| why(format!(r#"{{"{one}":1,"{other}":2}}"#).as_bytes());
+    let escapes = [
+        (r"\b", r"\u0008"),
+        (r"\f", r"\u000c"),
+        (r"\n", r"\u000A"),
+        (r"\r", r"\u000d"),
+        (r"\t", r"\u0009"),
+        (r#"\""#, r"\u0022"),
+        (r"\\", r"\u005C"),
+        ("/", r"\/"),
+        ("æ", r"\u00e6"),
+        ("\u{fedc}", r"\uFEdc"),
+        ("\u{10000}", r"\ud800\udc00"),
+        ("😀", r"\ud83d\ude00"),
+        ("\u{10ffff}", r"\uDBFF\uDFFF"),
+    ];
+    for (index, (one, other)) in escapes.into_iter().enumerate() {
+        assert!(why(one, other).contains("of this name"), "{one} {other}");
+        for (another, _) in escapes.into_iter().skip(index + 1) {
+            let said = why(other, another);
+            assert!(!said.contains("of this name"), "{other} {another}");
+        }
+    }
+}
+
 #[test]
 fn what_is_not_utf8() {
     let name = b"{\n \"creditorName\": \"B\xe6r\"}";

@@ -283,6 +283,24 @@ fn names_and_addresses() {
     );
 }
 
+/// ERR-10.
+#[test]
+fn an_unknown_code_is_told_what_it_lacks() {
+    for (code, text) in [
+        ("ZZZ", "ZZZ is not a currency that is accepted"),
+        ("nok", "a currency stands in capitals, such as NOK"),
+        ("N0K", "its character 2 is "),
+        ("NOKK", "it has 4 characters; a currency has 3 capitals"),
+        ("nokk", "it has 4 characters; a currency has 3 capitals"),
+        ("NO", "it has 2 characters; a currency has 3 capitals"),
+    ] {
+        let body = changed("instructedAmount/currency", Some(json!(code)));
+        let wrong = wrong(body.to_string().as_bytes(), Schema::CrossBorderPayment);
+        let begin = format!("instructedAmount.currency: {text}");
+        assert!(wrong[0].starts_with(&begin), "{wrong:?}");
+    }
+}
+
 /// PAY-9, PAY-10.
 #[test]
 fn information_and_codes() {

@@ -4,6 +4,8 @@
 mod json;
 // PAY-3 to PAY-13.
 mod members;
+// ERR-10.
+mod misspelt;
 // Products that a deployment configures.
 mod products;
 // The sets, compared with the interface.

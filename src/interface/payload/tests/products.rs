@@ -141,6 +141,33 @@ fn refused_values_of_each_kind() {
     }
 }
 
+/// PAY-14: also by a name that a server may read as it.
+#[test]
+fn members_of_the_interface_by_name() {
+    for (name, known) in [
+        ("creditorName", Some("creditorName")),
+        ("CREDITORNAME", Some("creditorName")),
+        ("creditorNames", None),
+    ] {
+        assert_eq!(interface_member(name), known, "{name}");
+    }
+}
+
+/// Each member of the interface can be required of a product's payments.
+#[test]
+fn a_required_member_of_the_interface_is_missed() {
+    for name in payment().as_object().unwrap().keys() {
+        let own = [member(name, true, MemberKind::Interface)];
+        let missed = |payment: &Value| {
+            let body = payment.to_string();
+            let missing = format!("{name}: missing: every payment of this product has it");
+            wrong_of(body.as_bytes(), Schema::Payment, &own).contains(&missing)
+        };
+        assert!(!missed(&payment()), "{name}");
+        assert!(missed(&changed(name, None)), "{name}");
+    }
+}
+
 /// A cross-border product has the rules of cross-border payments and its own members.
 #[test]
 fn a_cross_border_payment_of_a_product() {
