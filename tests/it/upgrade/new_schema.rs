@@ -45,7 +45,7 @@ impl Before {
     }
 
     /// Waits for the new process to serve, which has migrated the state before. Until then, the one before may answer.
-    fn is_migrated(&self) {
+    fn eventually_migrated(&self) {
         let gate = &self.family.gate;
         gate.eventually_metric("portvakt_upgrades_total", &["taken_over"], 1.0);
         assert_eq!(self.schema(), SCHEMA);
@@ -148,7 +148,7 @@ fn a_new_schema_waits_for_the_process_before() {
         before.family.processes().len() == 1
     });
     assert_ne!(before.family.processes()[0], first);
-    before.is_migrated();
+    before.eventually_migrated();
     assert_eq!(before.copies(), ["portvakt.db.schema-5"]);
     let copy = before.state.join("portvakt.db.schema-5");
     assert_eq!(
@@ -184,7 +184,7 @@ fn a_script_may_start_the_new_process() {
     before.make_earlier();
     before.family.upgrade();
     let gate = &before.family.gate;
-    before.is_migrated();
+    before.eventually_migrated();
     assert_eq!(gate.send(&Call::payment(), Protocol::Http2).status, 200);
 }
 
@@ -220,6 +220,6 @@ fn a_tool_that_has_the_file_is_waited_for() {
     assert_eq!(before.schema(), SCHEMA - 1);
     before.sql.execute_batch("ROLLBACK").unwrap();
     let gate = &before.family.gate;
-    before.is_migrated();
+    before.eventually_migrated();
     assert_eq!(gate.send(&Call::plain(), Protocol::Http2).status, 200);
 }
