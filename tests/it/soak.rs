@@ -4,12 +4,15 @@
 //! - every completion that was answered is known after each start, and repeating the completion gets the same answer; its consent is for
 //!   its accounts and for no other;
 //! - the upstream has received each X-Request-ID of a payment at most once;
-//! - the audit is whole, and has a record of each payment that the upstream received.
+//! - the audit is whole, and has a record of each payment that the upstream received;
+//! - what the database committed is a history that the rules permit ([`history`]), and has every call, id and completion that was seen.
 //!
 //! The state is in a file, and in PostgreSQL. `PORTVAKT_SOAK` is the number of kills (`make soak COUNT=1000`), `PORTVAKT_SOAK_SEED` the seed of the moments.
 
 /// The clients.
 mod client;
+/// What the database committed, and its check.
+mod history;
 /// The records of the test, and their checks.
 mod ledger;
 
@@ -18,6 +21,7 @@ use crate::harness::{
     eventually, eventually_within, let_pass, postgres,
 };
 use client::Client;
+use history::Recorded;
 use ledger::Ledger;
 use portvakt::{
     audit::{self, Wanted},
@@ -56,7 +60,7 @@ struct Soak {
 //= SCA-12 accepted
 #[test]
 fn killed_under_load_it_keeps_what_it_promised() {
-    kill_under_load(number("PORTVAKT_SOAK", 5), Gate::builder());
+    kill_under_load(number("PORTVAKT_SOAK", 5));
 }
 
 #[test]
@@ -65,12 +69,17 @@ fn killed_under_load_it_keeps_what_it_promised_in_postgres() {
     let (schema, host) = (server.schema(), server.folder().display());
     let user = schema.get_user().unwrap();
     let state = format!("postgres: {{url: 'postgres://{user}@/postgres?host={host}'}}");
-    kill_under_load(number("PORTVAKT_SOAK", 5), Gate::builder().state(&state));
+    let load = Load::Recorded(Some(Box::new(schema)));
+    soak(
+        number("PORTVAKT_SOAK", 5),
+        Gate::builder().state(&state),
+        load,
+    );
 }
 
-/// Kills the program this many times, and checks what it promised.
-pub(crate) fn kill_under_load(count: u64, gate: GateBuilder) {
-    soak(count, gate, None);
+/// Kills the program this many times, with its state in a file, and checks what it promised.
+pub(crate) fn kill_under_load(count: u64) {
+    soak(count, Gate::builder(), Load::Recorded(None));
 }
 
 /// What is done to a gate that runs under load, before its program is killed.
@@ -78,10 +87,18 @@ pub(crate) type Disturb = fn(&Gate, &mut Program, &mut Dice);
 
 /// The same, where the hash key is rotated under load before each kill.
 pub(crate) fn rotate_under_load(count: u64, gate: GateBuilder, rotate: Disturb) {
-    soak(count, gate, Some(rotate));
+    soak(count, gate, Load::Rotated(rotate));
 }
 
-fn soak(count: u64, gate: GateBuilder, rotate: Option<Disturb>) {
+/// What happens beside the calls and the kills.
+enum Load {
+    /// What this database commits is noted; without one, what the gate's file does.
+    Recorded(Option<Box<tokio_postgres::Config>>),
+    /// The hash key is rotated before each kill.
+    Rotated(Disturb),
+}
+
+fn soak(count: u64, gate: GateBuilder, load: Load) {
     let seed = number("PORTVAKT_SOAK_SEED", 1);
     let gate = gate
         .line("rates: {per_tpp: off, unsafe_per_tpp: off, per_address: off, chains_per_address: off, chains: off}")
@@ -93,12 +110,21 @@ fn soak(count: u64, gate: GateBuilder, rotate: Option<Disturb>) {
         gate,
         kills: AtomicU64::new(0),
         over: AtomicBool::new(false),
-        rotates: rotate.is_some(),
+        rotates: matches!(load, Load::Rotated(_)),
         ledger: Mutex::default(),
+    };
+    let (rotate, recorded) = match load {
+        Load::Rotated(rotate) => (Some(rotate), None),
+        Load::Recorded(Some(config)) => (None, Some(Recorded::Database(config))),
+        Load::Recorded(None) => {
+            let file = soak.gate.folder().join("state/portvakt.db");
+            (None, Some(Recorded::File(file)))
+        }
     };
     let mut dice = Dice(seed);
     let began = Stopwatch::start();
     let mut program = soak.start();
+    recorded.iter().for_each(Recorded::begin);
     soak.gate.seal(&Call::payment()); // The PSU is brought in.
     std::thread::scope(|scope| {
         let _over = Over(&soak.over);
@@ -143,6 +169,11 @@ fn soak(count: u64, gate: GateBuilder, rotate: Option<Disturb>) {
     );
     ledger.check_the_whole();
     check_audit(&soak.gate.folder().join("state/audit"), &ledger);
+    if let Some(recorded) = recorded {
+        let committed = recorded.validate(ledger.given_back());
+        println!("{committed:?}");
+        ledger.was_committed(&committed);
+    }
 }
 
 /// No payment that the core received is missing in the audit, whose chains are whole.

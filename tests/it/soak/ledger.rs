@@ -1,5 +1,6 @@
 //! Records of the answers to clients and of the upstream's requests, and their checks.
 
+use super::history::Summary;
 use crate::harness::{Dice, Sealed, Seen, world};
 use portvakt::clock::Stopwatch;
 use serde_json::{Value, json};
@@ -192,6 +193,19 @@ impl Ledger {
         for id in self.paid.keys() {
             assert_eq!(self.seen_payments[id], 1);
         }
+    }
+
+    /// The calls that the upstream let the gateway give back.
+    pub(super) fn given_back(&self) -> usize {
+        usize::try_from(self.given_back).unwrap()
+    }
+
+    /// Asserts that the database committed what the upstream received, and each completion that was answered.
+    pub(super) fn was_committed(&self, committed: &Summary) {
+        let calls = self.seen_reads.values().sum::<u32>();
+        assert!(committed.calls >= usize::try_from(calls).unwrap());
+        assert!(committed.ids >= self.seen_payments.len());
+        assert!(committed.tokens >= self.completed.len());
     }
 
     /// Whether each kind of call has been answered.

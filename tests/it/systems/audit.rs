@@ -12,7 +12,7 @@ use std::{fs, path::Path, process::Command};
 #[test]
 #[ignore = "make test-systems"]
 fn two_hundred_kills_lose_no_audited_payment() {
-    kill_under_load(200, Gate::builder());
+    kill_under_load(200);
 }
 
 /// EIO from a disk for one file, from the start of a program until a test ends it: that something is degraded can be seen for as long as
