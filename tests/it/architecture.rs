@@ -5,6 +5,7 @@
 //! (clippy.toml) limits the length of functions. Not here: the imports of tests.
 
 mod built_once;
+mod faults;
 mod imports;
 mod lexer;
 mod linked;
