@@ -27,7 +27,7 @@ program=$(cd "$copy" && CARGO_TARGET_DIR=$target cargo test --locked -p portvakt
 
 models() {
     PORTVAKT_FAULT=$1 "$program" model:: --skip planted_fault --test-threads=1 2>&1 &&
-        PORTVAKT_FAULT=$1 "$program" model::ids::systems --ignored --skip too_late --test-threads=1 2>&1
+        PORTVAKT_FAULT=$1 "$program" model::ids::systems model::psu::systems --ignored --skip too_late --test-threads=1 2>&1
 }
 
 unit_tests() {
@@ -49,7 +49,7 @@ for name in "${names[@]}"; do
     else
         # The first test that failed, and its property.
         found=$(sed -n 's/^test \(.*\) \.\.\. FAILED$/\1/p' <<<"$output" | head -n 1)
-        found+=": $(grep -o -m 1 'Unexpected "[^"]*"\|Discovery for "[^"]*" not found\|a decision read a row that is not its\|panicked at [^:]*:[0-9]*' <<<"$output" || true)"
+        found+=": $(grep -o -m 1 'Unexpected "[^"]*"\|Discovery for "[^"]*" not found\|a decision read a row that is not its\|panicked at src/[^:]*:[0-9]*' <<<"$output" || true)"
     fi
     printf '%-45s %s\n' "$name" "$found"
 done

@@ -361,3 +361,105 @@ fn consents(psu: &Psu, of: impl Fn(&Context) -> bool) -> usize {
 fn consent_of(context: Option<&Context>) -> Option<&Consent> {
     context.and_then(|context| context.consent.as_ref())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{LearnedContext, Move};
+    use portvakt_interface::{TppId, headers::PsuId};
+
+    const NOW: Timestamp = Timestamp::from_unix(1_800_000_000);
+
+    fn keys() -> Keys {
+        Keys::new(&[7; 32])
+    }
+
+    fn tpp(number: u8) -> TppId {
+        TppId::parse(&format!("PSDNO-FSA-{number}")).unwrap()
+    }
+
+    fn psu(tpp: &TppId) -> PsuRef<'_> {
+        let psu = Known::by_bank(PsuId::from_bits(1));
+        PsuRef { tpp, psu }
+    }
+
+    /// Decides a change of rows of which only these are stored.
+    fn decide(change: &NewBinding, stored: Option<&BoundPsu>, moves: &[Move]) -> (Bound, Rows) {
+        let (mut rows, mut wanted) = (Rows::default(), Vec::new());
+        for moved in moves {
+            rows.moves
+                .load(keys().moved(&moved.from), Some(moved.clone()));
+        }
+        change.keys(&mut wanted);
+        for key in wanted {
+            match key {
+                RowKey::Psu(key) => rows.psus.load(key, stored.cloned()),
+                RowKey::Token(key) => rows.tokens.load(key, None),
+                RowKey::Move(key) if !rows.moves.has(key) => rows.moves.load(key, None),
+                _ => {}
+            }
+        }
+        let outcome = change.decide(&mut rows);
+        assert!(rows.is_complete());
+        (outcome, rows)
+    }
+
+    fn by_bank(tpp: &TppId) -> NewBinding {
+        let bind = Bind {
+            who: psu(tpp),
+            corporate: None,
+            imported: false,
+            last_sca: NOW,
+            consent: None,
+            customer: None,
+        };
+        NewBinding::by_bank(&keys(), &Moves::default(), &bind)
+    }
+
+    fn by_core(tpp: &TppId, agreement: Option<u128>) -> NewBinding {
+        let corporate = agreement.map(|id| Known::by_bank(CorporateId::from_bits(id)));
+        let learned = Learned {
+            who: psu(tpp),
+            context: Some(LearnedContext {
+                corporate,
+                consent: None,
+            }),
+            last_sca: Some(NOW),
+        };
+        let nothing_removed = Removal::of(&Rows::default(), keys().psu(psu(tpp).psu));
+        NewBinding::learned(&keys(), &Moves::default(), &learned, nothing_removed)
+    }
+
+    fn row(rows: &Rows) -> BoundPsu {
+        let stored = rows.psus.get(keys().psu(psu(&tpp(1)).psu));
+        stored.unwrap().clone()
+    }
+
+    //= SCA-22 accepted
+    //= SCA-22 refused
+    #[test]
+    fn the_core_adds_agreements_to_a_psu_that_it_named_and_to_no_other() {
+        let (outcome, rows) = decide(&by_core(&tpp(1), None), None, &[]);
+        assert_eq!(outcome, Bound::New);
+        let (outcome, _) = decide(&by_core(&tpp(1), Some(1)), Some(&row(&rows)), &[]);
+        assert!(matches!(outcome, Bound::Changed(changes) if changes.context));
+        let (_, rows) = decide(&by_bank(&tpp(1)), None, &[]);
+        let (outcome, _) = decide(&by_core(&tpp(1), Some(1)), Some(&row(&rows)), &[]);
+        assert_eq!(outcome, Bound::Unchanged);
+    }
+
+    //= CTL-4 refused
+    #[test]
+    fn nothing_is_bound_to_an_identity_that_a_tpp_had_before() {
+        let moved = Move {
+            from: tpp(1),
+            to: tpp(2),
+            since: NOW,
+        };
+        for change in [by_bank(&tpp(1)), by_core(&tpp(1), None)] {
+            let (outcome, rows) = decide(&change, None, std::slice::from_ref(&moved));
+            assert_eq!(outcome, Bound::Elsewhere);
+            assert_eq!(rows.psus.changed().count(), 0);
+        }
+    }
+}

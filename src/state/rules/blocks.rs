@@ -74,3 +74,44 @@ impl Change for LiftedBlock {
         Lifted::Done
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use portvakt_base::clock::Timestamp;
+    use portvakt_interface::TppId;
+
+    //= CTL-2 accepted
+    #[test]
+    fn a_block_ends_as_the_last_call_said_and_a_lifted_one_is_gone() {
+        let (keys, tpp) = (
+            Keys::new(&[7; 32]),
+            ForbiddenTpp::of(&TppId::parse("PSDNO-FSA-1").unwrap()),
+        );
+        let block = |until: u64| Block {
+            tpp: tpp.clone(),
+            scope: BlockScope::All,
+            reason: "fraud".into(),
+            since: Timestamp::from_unix(1),
+            until: Some(Timestamp::from_unix(until)),
+        };
+        let key = keys.block(&tpp, BlockScope::All);
+        let mut rows = Rows::default();
+        rows.blocks.load(key, None);
+        for (until, outcome) in [
+            (10, Blocked::New),
+            (10, Blocked::Before),
+            (20, Blocked::Changed),
+        ] {
+            assert_eq!(
+                NewBlock::new(&keys, block(until)).decide(&mut rows),
+                outcome
+            );
+            assert_eq!(rows.blocks.get(key), Some(&block(until)));
+        }
+        let lift = LiftedBlock::new(&keys, &tpp, BlockScope::All);
+        assert_eq!(lift.decide(&mut rows), Lifted::Done);
+        assert_eq!(rows.blocks.get(key), None);
+        assert_eq!(lift.decide(&mut rows), Lifted::Unknown);
+    }
+}
