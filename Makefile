@@ -9,10 +9,13 @@ ARGS =
 # The number of kills of `make soak`, or of losses of `make failover`.
 COUNT = 100
 
+# The part of the changes of `make mutants`: SHARD=0/4 is the first of every four.
+SHARD =
+
 # The minutes of CPU of each target of `make fuzz`.
 MINUTES = 20
 
-.PHONY: help demo test bounds exhaust fuzz test-systems test-packages soak failover faults flood check dist docs package bench bench-parts bench-postgres edge clean needs-build needs-package needs-test-packages needs-bench needs-edge needs-tests needs-systems
+.PHONY: help demo test bounds exhaust fuzz mutants test-systems test-packages soak failover faults flood check dist docs package bench bench-parts bench-postgres edge clean needs-build needs-package needs-test-packages needs-bench needs-edge needs-tests needs-systems
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -33,6 +36,9 @@ exhaust: needs-build ## Run the tests named exhaustive over their whole spaces, 
 
 fuzz: needs-build ## Fuzz the parsers of bytes from outside (MINUTES=20: of CPU, for each; ARGS="signature payload": two of them)
 	@tests/fuzz/run.sh $(MINUTES) $(ARGS)
+
+mutants: needs-build ## Change the code in one place at a time, and report what no unit test notices (ARGS="changed"; ARGS="src/sca" SHARD=0/4)
+	@SHARD=$(SHARD) tests/mutants/run.sh $(ARGS)
 
 test-systems: needs-systems ## Run the tests that need other programs or more than seconds (Go, Java, Node, nginx, Chromium, Prometheus, testssl.sh, sslyze, pkilint)
 	@.ci/test.sh systems
