@@ -405,12 +405,17 @@ mod tests {
     }
 
     fn by_bank(tpp: &TppId) -> NewBinding {
+        consented(tpp, None)
+    }
+
+    /// The bank's word, with a consent of this time for all accounts.
+    fn consented(tpp: &TppId, given: Option<Timestamp>) -> NewBinding {
         let bind = Bind {
             who: psu(tpp),
             corporate: None,
             imported: false,
             last_sca: NOW,
-            consent: None,
+            consent: given.map(|given| (given, &ConsentAccounts::All)),
             customer: None,
         };
         NewBinding::by_bank(&keys(), &Moves::default(), &bind)
@@ -446,6 +451,20 @@ mod tests {
         let (_, rows) = decide(&by_bank(&tpp(1)), None, &[]);
         let (outcome, _) = decide(&by_core(&tpp(1), Some(1)), Some(&row(&rows)), &[]);
         assert_eq!(outcome, Bound::Unchanged);
+    }
+
+    //= SCA-18 accepted
+    #[test]
+    fn a_consent_only_becomes_newer() {
+        let given = |seconds: u64| Timestamp::from_unix(NOW.unix() + seconds);
+        let consented = |seconds| consented(&tpp(1), Some(given(seconds)));
+        let (_, rows) = decide(&consented(5), None, &[]);
+        for (next, newest) in [(4, 5), (5, 5), (6, 6)] {
+            let (_, rows) = decide(&consented(next), Some(&row(&rows)), &[]);
+            let stored = row(&rows);
+            let consent = consent_of(stored.psu.context(None));
+            assert_eq!(consent.unwrap().given, given(newest));
+        }
     }
 
     //= CTL-4 refused

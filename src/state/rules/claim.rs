@@ -204,3 +204,109 @@ fn give_call_back(
     let all = beside(rows, quota).map_or(calls, |beside| calls.with(beside));
     Some(all.left(at))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Beside, Hash, Page};
+
+    const NOW: u64 = 1_790_000_000;
+    const QUOTA: QuotaHash = Hash::from_bytes([1; 16]);
+
+    /// A claim of the second with this number: a page of a list, with the id of a payment.
+    fn claim(second: u64, id: u8, offset: u32) -> ClaimRequest {
+        let list = Hash::from_bytes([2; 16]);
+        ClaimRequest {
+            request: Some(RequestIdClaim {
+                id: Hash::from_bytes([id; 16]),
+                date: Timestamp::from_unix(NOW),
+                retention: Retention::Day,
+            }),
+            quota: Some(QuotaClaim {
+                key: QUOTA,
+                beside: Beside::default(),
+                page: Some(Page {
+                    list,
+                    offset,
+                    limit: 10,
+                }),
+            }),
+            now: Timestamp::from_unix(NOW + second),
+        }
+    }
+
+    /// Decides on rows of which an engine loaded what the change names.
+    fn decide<C: Change>(rows: &mut Rows, change: &C) -> C::Outcome {
+        let mut keys = Vec::new();
+        change.keys(&mut keys);
+        for key in keys {
+            match key {
+                RowKey::Quota(key) if !rows.quotas.has(key) => rows.quotas.load(key, None),
+                RowKey::List(key) if !rows.lists.has(key) => rows.lists.load(key, None),
+                RowKey::Request(key) if !rows.requests.has(key) => rows.requests.load(key, None),
+                _ => {}
+            }
+        }
+        let outcome = change.decide(rows);
+        assert!(rows.is_complete());
+        outcome
+    }
+
+    fn left(decision: &Decision) -> u8 {
+        match decision {
+            Decision::Held(taken) => taken.left.unwrap().calls,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    //= QUO-13 accepted
+    #[test]
+    fn each_page_is_read_once_with_its_call() {
+        let mut rows = Rows::default();
+        for (id, offset, calls) in [(1, 0, 3), (2, 10, 3), (3, 20, 3), (4, 20, 2), (5, 0, 1)] {
+            let decision = decide(&mut rows, &claim(u64::from(id), id, offset));
+            assert_eq!(left(&decision), calls, "{id}");
+        }
+    }
+
+    //= QUO-5 accepted
+    #[test]
+    fn a_call_is_given_back_with_its_list_and_its_id() {
+        let mut rows = Rows::default();
+        let claim = claim(0, 1, 0);
+        let Decision::Held(taken) = decide(&mut rows, &claim) else {
+            panic!("not held");
+        };
+        let back = GiveBack {
+            claim,
+            call: taken.call,
+            with_request: true,
+        };
+        assert_eq!(decide(&mut rows, &back).unwrap().calls, 4);
+        assert_eq!(rows.quotas.changed().count(), 0);
+        assert_eq!(rows.lists.changed().count(), 0);
+        assert_eq!(rows.requests.changed().count(), 0);
+        // Once.
+        assert!(decide(&mut rows, &back).is_none());
+    }
+
+    //= REP-1 refused
+    #[test]
+    fn a_request_that_is_refused_uses_nothing_up() {
+        let mut rows = Rows::default();
+        for id in 1..=4 {
+            decide(&mut rows, &claim(0, id, 0));
+        }
+        let next = Timestamp::from_unix(NOW + 86_400);
+        let refused = decide(&mut rows, &claim(1, 5, 0));
+        assert!(matches!(refused, Decision::NextAt(at) if at == next));
+        assert!(rows.requests.get(Hash::from_bytes([5; 16])).is_none());
+        let replayed = decide(&mut rows, &claim(86_400, 1, 0));
+        assert!(matches!(replayed, Decision::Replayed));
+        let calls = rows.quotas.get(QUOTA).unwrap();
+        assert_eq!(calls.left(Timestamp::from_unix(NOW)).calls, 0);
+        // The id was used at the second 0, and is forgotten a day later.
+        let first = decide(&mut rows, &claim(86_401, 1, 0));
+        assert_eq!(left(&first), 3);
+    }
+}

@@ -384,6 +384,32 @@ mod tests {
 
     //= CTL-3 accepted
     #[test]
+    fn what_was_observed_before_is_no_event() {
+        let (keys, tpp) = (Keys::new(&[7; 32]), TppId::parse("PSDNO-FSA-1").unwrap());
+        let mut rows = Rows::default();
+        let mut observe = |event: NewEvent, seconds: u64| {
+            let observed = Observed::new(&keys, event, at(seconds));
+            if !rows.tokens.has(observed.mark) {
+                rows.tokens.load(observed.mark, None);
+            }
+            observed.decide(&mut rows)
+        };
+        let seen = || NewEvent::TppSeen { tpp: tpp.clone() };
+        let lost = |left: &str| NewEvent::RolesChanged {
+            tpp: tpp.clone(),
+            lost: Some("PIS".into()),
+            left: left.into(),
+        };
+        assert!(observe(seen(), 0));
+        assert!(!observe(seen(), 1_000_000));
+        assert!(observe(lost("AIS"), 0));
+        assert!(!observe(lost("AIS"), SAME_LOSS));
+        assert!(observe(lost(""), SAME_LOSS));
+        assert!(observe(lost(""), 2 * SAME_LOSS + 1));
+    }
+
+    //= CTL-3 accepted
+    #[test]
     fn a_consent_expires_once_and_is_given_again_by_an_sca() {
         let stored = bound("PSDNO-FSA-1", Some((0, None)));
         let mut rows = Rows::default();

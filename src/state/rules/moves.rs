@@ -186,6 +186,23 @@ mod tests {
         assert_eq!(chain.decide(&mut rows), Moved::TooMany);
     }
 
+    //= CTL-4 refused
+    #[test]
+    fn a_move_leads_to_an_identity_that_is_not_moved_itself() {
+        let (one, two, three) = ("PSDNO-FSA-1", "PSDNO-FSA-2", "PSDNO-FSA-3");
+        for (stored, outcome) in [
+            (moved(two, one), Moved::Reverse),
+            (moved(two, three), Moved::TargetMoved),
+            (moved(one, two), Moved::Before),
+            (moved(one, three), Moved::Elsewhere),
+        ] {
+            let change = NewMove::new(&keys(), moved(one, two));
+            let mut rows = loaded(&change, &[stored], &[]);
+            assert_eq!(change.decide(&mut rows), outcome);
+            assert!(rows.is_complete() && rows.changed_moves().next().is_none());
+        }
+    }
+
     #[test]
     fn a_move_that_was_counted_without_all_rows_is_not_written() {
         let change = NewMove::new(&keys(), moved("PSDNO-FSA-1", NEW));
