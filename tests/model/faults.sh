@@ -3,7 +3,8 @@
 # such as the pages of a list, blocks and moves, the unit tests find: such a patch begins with "Found by: the unit tests".
 #
 # Every patch of tests/model/faults adds a fault that is there while PORTVAKT_FAULT names it. All of them are applied in a copy, which is
-# built once, in the target folder. A patch that no longer applies fails: adapt it to the source.
+# built once, in a target folder of its own: cargo would take its programs for those of the source. A patch that no longer applies fails:
+# adapt it to the source.
 #
 # Usage: tests/model/faults.sh [NAME...]
 set -euo pipefail
@@ -20,7 +21,7 @@ for patch in tests/model/faults/*.patch; do
         { echo "$patch does not apply" >&2 && exit 1; }
 done
 
-program=$(cd "$copy" && CARGO_TARGET_DIR=$target cargo test --locked -p portvakt-state --lib --no-run \
+program=$(cd "$copy" && CARGO_TARGET_DIR=$target/model-faults-build cargo test --locked -p portvakt-state --lib --no-run \
     --message-format=json-render-diagnostics |
     sed -n 's/.*"profile":{[^}]*"test":true}.*"executable":"\([^"]*\)".*/\1/p')
 [ -n "$program" ] || { echo "the copy does not build" >&2 && exit 1; }
