@@ -204,3 +204,94 @@ impl Change for Used {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Consent, Context, ContextOrigin, CustomerKey, Psu, hash::Hash};
+    use portvakt_interface::TppId;
+    use std::sync::Arc;
+
+    const NOW: Timestamp = Timestamp::from_unix(1_800_000_000);
+    const PSU: PsuHash = Hash::from_bytes([1; 16]);
+
+    fn keys() -> Keys {
+        Keys::new(&[7; 32])
+    }
+
+    /// A PSU of a customer, with a consent for these accounts.
+    fn stored(customer: &CustomerKey, accounts: &[&str]) -> BoundPsu {
+        let accounts = accounts.iter().map(|account| keys().account(account));
+        BoundPsu {
+            written: WrittenAs::new(TppId::parse("PSDNO-FSA-1").unwrap()),
+            psu: Arc::new(Psu {
+                learned: false,
+                last_sca: Some(NOW),
+                session: None,
+                contexts: vec![Context {
+                    corporate: None,
+                    origin: ContextOrigin::Bank,
+                    last_sca: Some(NOW),
+                    consent: Some(Consent {
+                        given: NOW,
+                        accounts: Accounts::Named(accounts.collect()),
+                    }),
+                    used: None,
+                }],
+                customer: Some(keys().customer(customer)),
+                pseudonym: None,
+                consents_ended: None,
+            }),
+        }
+    }
+
+    //= CTL-1 accepted
+    //= CTL-1 refused
+    #[test]
+    fn a_withdrawal_leaves_no_account_that_the_consent_lacked_and_no_other_customer_is_concerned() {
+        let [one, other] = ["1", "2"].map(|key| CustomerKey::parse(key).unwrap());
+        for (customer, remaining, left) in [
+            (&one, &["b", "c"][..], Some(&["b"][..])),
+            (&one, &["a", "b", "c"], Some(&["a", "b"])),
+            (&one, &["c"], None),
+            (&other, &["c"], Some(&["a", "b"])),
+        ] {
+            let remaining: Vec<String> = remaining.iter().map(|id| (*id).into()).collect();
+            let of = AccessesOf {
+                customer,
+                tpp: None,
+                agreement: None,
+                remaining: Some(&remaining),
+            };
+            let change = NarrowedAccess::new(&keys(), of, None, vec![PSU], NOW).unwrap();
+            let mut rows = Rows::default();
+            rows.psus.load(PSU, Some(stored(&one, &["a", "b"])));
+            let (_, mark) = change.psus[0];
+            let RowKey::Token(mark) = mark.key() else {
+                panic!("a mark is among the tokens");
+            };
+            rows.tokens.load(mark, None);
+            let changed = change.decide(&mut rows).len();
+            assert!(rows.is_complete());
+            assert_eq!(changed, usize::from(customer == &one));
+            let context = rows
+                .psus
+                .get(PSU)
+                .unwrap()
+                .psu
+                .context(None)
+                .unwrap()
+                .clone();
+            let accounts = context.consent.map(|consent| consent.accounts);
+            let wanted = |left: &[&str]| {
+                let left = left.iter().map(|account| keys().account(account));
+                Accounts::Named(left.collect())
+            };
+            let (accounts, left) = (accounts, left.map(wanted));
+            assert_eq!(accounts.is_some(), left.is_some());
+            if let (Some(accounts), Some(left)) = (accounts, left) {
+                assert!(accounts.are_those_of(&left));
+            }
+        }
+    }
+}
