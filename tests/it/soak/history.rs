@@ -404,7 +404,9 @@ fn a_true_history_is_valid() {
 
 #[test]
 fn each_lie_in_a_history_is_found() {
-    let lies: [(&str, fn(&mut Vec<Line>)); 12] = [
+    /// What is wrong then.
+    type Lie = (&'static str, fn(&mut Vec<Line>));
+    let lies: [Lie; 12] = [
         ("a fifth call", |lines| {
             lines[6].new.as_mut().unwrap()["a"] = json!(9 + DAY);
         }),
