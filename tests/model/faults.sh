@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Plants faults in the rules of the state, one after the other, and requires that a model of src/state/model finds each. What no model has,
-# such as the pages of a list, blocks and moves, the unit tests find: such a patch begins with "Found by: the unit tests".
+# Plants faults in the rules of the state, its caches, clock and fence, one after the other, and requires that a model of src/state/model
+# finds each. Most of what no model has, such as the pages of a list, blocks and moves, the unit tests must find: such a patch begins with
+# "Found by: the unit tests".
 #
 # Every patch of tests/model/faults adds a fault that is there while PORTVAKT_FAULT names it. All of them are applied in a copy, which is
 # built once, in a target folder of its own: cargo would take its programs for those of the source. A patch that no longer applies fails:
@@ -43,13 +44,18 @@ output=$(models none && unit_tests none) || { echo "$output" >&2 && echo "the te
 missed=0
 names=("$@")
 [ $# -gt 0 ] || mapfile -t names < <(cd tests/model/faults && ls | sed -n 's/^\([^_].*\)\.patch$/\1/p')
+[ ${#names[@]} -gt 0 ] || { echo "there is no fault" >&2 && exit 1; }
 for name in "${names[@]}"; do
-    if output=$(run "$name"); then
+    [ -e "tests/model/faults/$name.patch" ] || { echo "tests/model/faults has no $name.patch" >&2 && exit 2; }
+    status=0
+    output=$(run "$name") || status=$?
+    # The first test that failed.
+    found=$(sed -n 's/^test \(.*\) \.\.\. FAILED$/\1/p' <<<"$output" | head -n 1)
+    if [ $status -ne 101 ] || [ -z "$found" ]; then
         missed=$((missed + 1))
         found="NOT FOUND"
     else
-        # The first test that failed, and its property.
-        found=$(sed -n 's/^test \(.*\) \.\.\. FAILED$/\1/p' <<<"$output" | head -n 1)
+        # Its property.
         found+=": $(grep -o -m 1 'Unexpected "[^"]*"\|Discovery for "[^"]*" not found\|a decision read a row that is not its\|panicked at src/[^:]*:[0-9]*' <<<"$output" || true)"
     fi
     printf '%-45s %s\n' "$name" "$found"

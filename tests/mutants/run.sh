@@ -2,7 +2,7 @@
 # Changes the code in one place after the other, and reports each change that no unit test of its crate notices.
 #
 # Usage: tests/mutants/run.sh [FOLDER... | changed [BASE]]
-#   FOLDER   such as src/sca; without one: the folders that docs/mutants.md counts
+#   FOLDER   such as src/sca, within one crate; without one: the six below
 #   changed  only lines that differ from the commit BASE (origin/main), tracked files that are not committed included
 #
 # SHARD=0/4 takes every fourth change. As many changes are tried at a time as there are cores. The reports stay in target/mutants. A
@@ -22,12 +22,15 @@ options=(--jobs "$(nproc)" --no-shuffle --colors never)
 if [ "${1:-}" = changed ]; then
     base=${2:-origin/main}
     git rev-parse --quiet --verify "$base^{commit}" >/dev/null || { echo "there is no commit $base: name one, such as changed HEAD~1" >&2 && exit 2; }
-    git diff "$base" -- src >"$reports/changed.diff"
+    git diff --no-color --no-ext-diff --src-prefix=a/ --dst-prefix=b/ --merge-base "$base" -- src >"$reports/changed.diff"
     options+=(--in-diff "$reports/changed.diff")
     # Of each crate.
     folders=(src src/base src/development_pki src/hsm src/interface src/lists src/sandbox src/state src/trust)
 elif [ $# -gt 0 ]; then
-    folders=("$@")
+    folders=("${@%/}")
+    for folder in "${folders[@]}"; do
+        [ -d "$folder" ] && [[ $folder = src/* ]] || { echo "$folder is no folder of src" >&2 && exit 2; }
+    done
 fi
 
 # try FOLDER: tries the changes of a folder, and prints a line of counts and each survivor without a reason.
@@ -39,7 +42,8 @@ try() {
     rm -rf "$report"
     mkdir -p "$report"
     # 2: some survived; 3: some ran out of time, which is noticed too.
-    "$mutants" mutants --package "$(sed -n 's/^name = "\(.*\)"$/\1/p' "$crate/Cargo.toml" | head -1)" "${features[@]}" "${options[@]}" \
+    # Each job has a target folder of its own: two copies of the source in one would take each other's programs for theirs.
+    env -u CARGO_TARGET_DIR "$mutants" mutants --package "$(sed -n 's/^name = "\(.*\)"$/\1/p' "$crate/Cargo.toml" | head -1)" "${features[@]}" "${options[@]}" \
         --file "$folder/**" --output "$report" -- --lib >"$report/log" 2>&1 || status=$?
     case $status in 0 | 2 | 3) ;; *) cat "$report/log" >&2 && return 1 ;; esac
     # Where no line changed there is no report.
@@ -47,11 +51,12 @@ try() {
     count() { cat "${@/#/$report/mutants.out/}" | wc -l; }
     found=$(count caught.txt timeout.txt)
     survived=$(count missed.txt)
-    [ $((found + survived)) -gt 0 ] || return 0
+    [ $((found + survived)) -gt 0 ] || { echo "$folder: no change that compiles" && return 0; }
     explained=0
     : >"$report/survivors"
     while read -r name; do
-        if grep -qF -- "- \`$(sed -E 's/^([^:]*):[0-9]+:[0-9]+: /\1: /' <<<"$name")\`" docs/mutants.md; then
+        if entry="- \`$(sed -E 's/^([^:]*):[0-9]+:[0-9]+: /\1: /' <<<"$name")\`" \
+            awk 'index($0, ENVIRON["entry"]) == 1 { found = 1 } END { exit !found }' docs/mutants.md; then
             explained=$((explained + 1))
         else
             echo "  survived: $name" >>"$report/survivors"

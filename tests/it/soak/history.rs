@@ -1,8 +1,9 @@
 //! What the database committed under load, validated against a model of its tables.
 //!
 //! Triggers note each row that a transaction of the program changes, in the same transaction: what was rolled back or lost is not in the
-//! history, and what was committed is, whoever was told. The order is that of the commits, because a row is locked while it is noted. The
-//! model knows the four calls of a quota one by one, and judges each change by the rules: the program's own decisions are not asked.
+//! history, and what was committed is, whoever was told. The lines of one row are in the order of the commits, because it is locked while it
+//! is noted. The model knows the calls of a quota one by one, and judges each change by the rules: the program's own decisions are not asked.
+//! In the end the tables are those of the model.
 
 use crate::harness::Postgres;
 use serde_json::{Value, json};
@@ -16,16 +17,9 @@ const TABLES: [(&str, &str, &[&str]); 5] = [
     ("quota", "key", &["a", "b", "c", "d"]),
     ("request", "key", &["until"]),
     ("token", "key", &["said", "until"]),
-    (
-        "psu",
-        "psu",
-        &["tpp", "learned", "last_sca", "session", "completed"],
-    ),
+    ("psu", "psu", &["tpp", "learned", "last_sca"]),
     ("change", "key", &["kind"]),
 ];
-
-/// The columns of bytes.
-const BYTES: [&str; 2] = ["said", "session"];
 
 const DAY: i64 = 86_400;
 
@@ -33,14 +27,17 @@ const DAY: i64 = 86_400;
 const ID_STAYS: i64 = 4 * 60;
 const ROW_STAYS: i64 = 60;
 
-/// What the mark of a removal is kept for at least (`src/state/rules/removal.rs`); tokens last for minutes.
-const MARK: i64 = 6 * DAY;
+/// Tokens last for minutes, and marks of removals and observations in the same table for a day or more.
+const MARK: i64 = DAY / 2;
 
 /// The state that is recorded.
 pub(super) enum Recorded {
     File(PathBuf),
     Database(Box<tokio_postgres::Config>),
 }
+
+/// Rows by table and key.
+type RowsByKey = BTreeMap<(String, String), Value>;
 
 /// A row that a transaction changed.
 #[derive(Clone, Debug)]
@@ -76,35 +73,69 @@ impl Recorded {
     /// Validates what was committed so far, if the core let this number of calls be given back.
     pub(super) fn validate(&self, given_back: usize) -> Summary {
         let lines = self.lines();
-        let summary = validate(&lines, given_back).unwrap();
-        // A change that nobody committed, or that was forgotten, is found: the change of a row is taken out that another one follows.
+        let (summary, rows) = validate(&lines, given_back).unwrap();
+        assert_eq!(rows, self.rows());
+        // A change that was forgotten is found: one is taken out that another change of the same row follows.
         let followed = lines.iter().enumerate().position(|(at, line)| {
             let follows = |next: &Line| (&next.table, &next.key) == (&line.table, &line.key);
             line.table == "quota" && lines[at + 1..].iter().any(follows)
         });
-        let mut forgotten = lines;
-        forgotten.remove(followed.expect("a quota with two calls"));
-        assert!(validate(&forgotten, given_back).is_err());
+        if let Some(followed) = followed {
+            let mut forgotten = lines;
+            forgotten.remove(followed);
+            assert!(validate(&forgotten, given_back).is_err());
+        }
         summary
     }
 
     fn lines(&self) -> Vec<Line> {
-        let lines: Vec<String> = match self {
-            Self::File(file) => {
-                let sql = connect(file);
-                let mut lines = sql
-                    .prepare("SELECT json_array(at, tbl, key, json(old), json(new)) FROM history ORDER BY seq")
-                    .unwrap();
-                let lines = lines.query_map([], |row| row.get(0)).unwrap();
-                lines.map(Result::unwrap).collect()
-            }
-            Self::Database(config) => {
-                let lines = "SELECT json_build_array(at, tbl, key, old, new)::text FROM history ORDER BY seq";
-                Postgres::sql_on(config, lines).unwrap()
-            }
+        let array = match self {
+            Self::File(_) => "json_array(at, tbl, key, json(old), json(new))",
+            Self::Database(_) => "json_build_array(at, tbl, key, old, new)::text",
         };
+        let lines = self.ask(&format!("SELECT {array} FROM history ORDER BY seq"));
         lines.iter().map(|line| read(line)).collect()
     }
+
+    /// The rows of the tables as they are, but those of the change log.
+    fn rows(&self) -> RowsByKey {
+        let tables = TABLES.iter().filter(|(table, ..)| *table != "change");
+        let rows = tables.flat_map(|(table, key, columns)| {
+            let array = match self {
+                Self::File(_) => format!("json_array(hex({key}), {})", object(table, columns)),
+                Self::Database(_) => format!("json_build_array({key}, to_jsonb({table}))::text"),
+            };
+            let rows = self.ask(&format!("SELECT {array} FROM {table}"));
+            rows.into_iter().map(|row| {
+                let row: Value = serde_json::from_str(&row).unwrap();
+                let key = row[0].as_str().unwrap().to_owned();
+                (((*table).to_owned(), key), row[1].clone())
+            })
+        });
+        rows.collect()
+    }
+
+    /// The first column of an answer.
+    fn ask(&self, question: &str) -> Vec<String> {
+        match self {
+            Self::File(file) => {
+                let sql = connect(file);
+                let mut question = sql.prepare(question).unwrap();
+                let rows = question.query_map([], |row| row.get(0)).unwrap();
+                rows.map(Result::unwrap).collect()
+            }
+            Self::Database(config) => Postgres::sql_on(config, question).unwrap(),
+        }
+    }
+}
+
+/// A row of SQLite as JSON, with bytes in hexadecimal.
+fn object(of: &str, columns: &[&str]) -> String {
+    let cells = columns.iter().map(|name| match *name {
+        "said" => format!("'{name}', hex({of}.{name})"),
+        _ => format!("'{name}', {of}.{name}"),
+    });
+    format!("json_object({})", cells.collect::<Vec<_>>().join(", "))
 }
 
 fn connect(file: &Path) -> rusqlite::Connection {
@@ -131,16 +162,7 @@ fn in_sqlite() -> String {
         "CREATE TABLE history (seq INTEGER PRIMARY KEY, at INTEGER NOT NULL DEFAULT (unixepoch()), tbl TEXT, key TEXT, old TEXT, new TEXT);",
     );
     for (table, key, columns) in TABLES {
-        let row = |of: &str| {
-            let cells = columns.iter().map(|name| {
-                if BYTES.contains(name) {
-                    format!("'{name}', iif({of}.{name} IS NULL, NULL, hex({of}.{name}))")
-                } else {
-                    format!("'{name}', {of}.{name}")
-                }
-            });
-            format!("json_object({})", cells.collect::<Vec<_>>().join(", "))
-        };
+        let row = |of: &str| object(of, columns);
         let mut trigger = |event: &str, of: &str, old: &str, new: &str| {
             sql += &format!(
                 "CREATE TRIGGER history_{table}_{} {event} ON {table} BEGIN \
@@ -168,7 +190,7 @@ fn in_sqlite() -> String {
 fn in_postgres() -> String {
     let mut sql = String::from(
         "CREATE TABLE history (seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-             at bigint NOT NULL DEFAULT extract(epoch FROM clock_timestamp())::bigint, tbl text, key text, old jsonb, new jsonb);
+             at bigint NOT NULL DEFAULT floor(extract(epoch FROM clock_timestamp()))::bigint, tbl text, key text, old jsonb, new jsonb);
          CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
              INSERT INTO history (tbl, key, old, new)
              VALUES (TG_TABLE_NAME, coalesce(to_jsonb(NEW), to_jsonb(OLD)) ->> TG_ARGV[0], to_jsonb(OLD), to_jsonb(NEW));
@@ -190,7 +212,7 @@ fn in_postgres() -> String {
 /// The tables after the lines so far.
 #[derive(Default)]
 struct Model {
-    rows: BTreeMap<(String, String), Value>,
+    rows: RowsByKey,
     /// The calls of each quota that were taken and not given back, in the order of their times.
     calls: BTreeMap<String, Vec<i64>>,
     /// PSUs that changed, and of which the other gateways were not told yet.
@@ -203,7 +225,7 @@ struct Model {
 ///
 /// # Errors
 /// The first line that the rules do not permit.
-fn validate(lines: &[Line], given_back: usize) -> Result<Summary, String> {
+fn validate(lines: &[Line], given_back: usize) -> Result<(Summary, RowsByKey), String> {
     let mut model = Model::default();
     for line in lines {
         model
@@ -218,7 +240,7 @@ fn validate(lines: &[Line], given_back: usize) -> Result<Summary, String> {
         return Err(format!("no other gateway was told of {psu}"));
     }
     model.summary.calls = model.calls.values().map(Vec::len).sum();
-    Ok(model.summary)
+    Ok((model.summary, model.rows))
 }
 
 fn number(row: Option<&Value>, column: &str) -> i64 {
@@ -266,7 +288,12 @@ impl Model {
             None => true,
         });
         let calls = self.calls.entry(line.key.clone()).or_default();
-        calls.extend(&new);
+        // The return of a call brings the one back that it had replaced.
+        let known = calls.clone();
+        calls.extend(
+            new.iter()
+                .filter(|call| !known.contains(call) || **call + DAY > line.at),
+        );
         calls.sort_unstable();
         // A call that gave its cell to another one, or whose row was removed, is over. Else it was given back.
         for call in gone {
@@ -298,7 +325,7 @@ impl Model {
         Ok(())
     }
 
-    /// SCA-12: a token ends once, in one way. Removals leave marks in the same table.
+    /// SCA-12: a token ends once, in one way.
     fn judge_token(&mut self, line: &Line) -> Result<(), String> {
         let ends = number(line.old.as_ref(), "until");
         if number(line.new.as_ref(), "until") - line.at > MARK {
@@ -314,7 +341,7 @@ impl Model {
         }
     }
 
-    /// SCA-3, SCA-4, SCA-19: a PSU that the bank bound stays with its TPP; its SCA and its session only become later.
+    /// SCA-3, SCA-19: a PSU that the bank bound stays with its TPP, and its last SCA only becomes later.
     fn judge_psu(&mut self, line: &Line) -> Result<(), String> {
         if !self.untold.insert(line.key.clone()) {
             return Err("no other gateway was told of the change before".into());
@@ -334,25 +361,21 @@ impl Model {
         if learned(new) && !learned(old) {
             return Err("the bank's binding became a learned one".into());
         }
-        let is_earlier = |column| {
-            let both = !old[column].is_null() && !new[column].is_null();
-            both && number(Some(new), column) < number(Some(old), column)
-        };
-        if is_earlier("last_sca") || is_earlier("completed") {
+        if number(Some(new), "last_sca") < number(Some(old), "last_sca") {
             return Err("an SCA became earlier".into());
         }
         Ok(())
     }
 }
 
-/// A true history: four calls, of which one is given back and taken again, an id, a token, and a PSU with two sessions.
+/// A true history: four calls, of which one is given back and taken again, an id, a token, and a PSU with two SCAs.
 fn a_true_history() -> Vec<Line> {
     let line = |at: i64, table: &str, old: Value, new: Value| {
         read(&json!([at, table, "0A", old, new]).to_string())
     };
     let quota = |calls: [Option<i64>; 4]| json!({"a": calls[0], "b": calls[1], "c": calls[2], "d": calls[3]});
     let none = Value::Null;
-    let psu = |sca: i64| json!({"tpp": 1, "learned": 0, "last_sca": sca, "session": format!("{sca}"), "completed": sca});
+    let psu = |sca: i64| json!({"tpp": 1, "learned": 0, "last_sca": sca});
     let change = || line(0, "change", Value::Null, json!({"kind": 0}));
     let (one, two) = (
         quota([Some(10), None, None, None]),
@@ -391,7 +414,7 @@ fn a_true_history() -> Vec<Line> {
 
 #[test]
 fn a_true_history_is_valid() {
-    let summary = validate(&a_true_history(), 1).unwrap();
+    let mut lines = a_true_history();
     let expected = Summary {
         lines: 14,
         calls: 5,
@@ -399,7 +422,19 @@ fn a_true_history_is_valid() {
         ids: 1,
         tokens: 1,
     };
-    assert_eq!(summary, expected);
+    assert_eq!(validate(&lines, 1).unwrap().0, expected);
+    // The call of the next day is given back, and brings the first one back.
+    let mut back = lines[6].clone();
+    (back.old, back.new) = (back.new, back.old);
+    back.at += 1;
+    lines.push(back);
+    let expected = Summary {
+        lines: 15,
+        calls: 4,
+        returned: 2,
+        ..expected
+    };
+    assert_eq!(validate(&lines, 2).unwrap().0, expected);
 }
 
 #[test]
@@ -438,7 +473,7 @@ fn each_lie_in_a_history_is_found() {
             lines[12].new.as_mut().unwrap()["learned"] = json!(true);
         }),
         ("an SCA became earlier", |lines| {
-            lines[12].new.as_mut().unwrap()["completed"] = json!(69);
+            lines[12].new.as_mut().unwrap()["last_sca"] = json!(69);
         }),
         ("no other gateway was told", |lines| drop(lines.remove(13))),
     ];
