@@ -7,7 +7,7 @@ use super::{
     h2,
     program::{Program, to_files},
     upstream::Upstream,
-    waiting::eventually,
+    waiting::{LIMIT, eventually},
     wire::{Answer, Wire},
     world::{World, world, write_private},
 };
@@ -165,7 +165,10 @@ impl Gate {
 
     /// The same, but the control listener may be unavailable.
     pub(crate) fn try_tell(&self, path: &str, body: &Value) -> io::Result<Answer> {
-        let mut wire = Wire::new(connect_plainly(self.control)?);
+        let stream = connect_plainly(self.control)?;
+        // A reload reads hundreds of megabytes, on a busy machine in minutes.
+        stream.set_read_timeout(Some(5 * LIMIT))?;
+        let mut wire = Wire::new(stream);
         let body = body.to_string();
         write!(
             wire.reader.stream,

@@ -102,10 +102,12 @@ impl Recorded {
         let tables = TABLES.iter().filter(|(table, ..)| *table != "change");
         let rows = tables.flat_map(|(table, key, columns)| {
             let array = match self {
-                Self::File(_) => format!("json_array(hex({key}), {})", object(table, columns)),
-                Self::Database(_) => format!("json_build_array({key}, to_jsonb({table}))::text"),
+                Self::File(_) => format!("json_array(hex({key}), {})", object("stored", columns)),
+                Self::Database(_) => {
+                    format!("json_build_array(stored.{key}, to_jsonb(stored))::text")
+                }
             };
-            let rows = self.ask(&format!("SELECT {array} FROM {table}"));
+            let rows = self.ask(&format!("SELECT {array} FROM {table} AS stored"));
             rows.into_iter().map(|row| {
                 let row: Value = serde_json::from_str(&row).unwrap();
                 let key = row[0].as_str().unwrap().to_owned();
