@@ -5,8 +5,8 @@
 //!   its accounts and for no other;
 //! - the upstream has received each X-Request-ID of a payment at most once;
 //! - the audit is whole, and has a record of each payment that the upstream received;
-//! - what the database committed is a history that the rules permit ([`history`]), and has at least as
-//!   many calls, ids and completions as were seen.
+//! - what the database committed is a history that the rules permit ([`history`]), and has at least as many calls, ids and completions as
+//!   were seen.
 //!
 //! The state is in a file, and in PostgreSQL. `PORTVAKT_SOAK` is the number of kills (`make soak COUNT=1000`), `PORTVAKT_SOAK_SEED` the seed of the moments.
 
