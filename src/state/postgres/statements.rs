@@ -2,6 +2,7 @@
 //!
 //! Deliberately not here: the order of statements in a transaction (`batch.rs`).
 
+use std::pin::Pin;
 use tokio_postgres::{Client, Error, Statement};
 
 macro_rules! statements {
@@ -14,11 +15,19 @@ macro_rules! statements {
         impl Statements {
             /// Prepares all of them in one round trip.
             pub(super) async fn prepare(client: &Client) -> Result<Self, Error> {
-                let ($($name,)*) = tokio::try_join!($(client.prepare($sql)),*)?;
+                let ($($name,)*) = tokio::try_join!($(preparing(client, $sql)),*)?;
                 Ok(Self { $($name),* })
             }
         }
     };
+}
+
+/// On the heap: all of them at once would fill the stack of a thread.
+fn preparing<'a>(
+    client: &'a Client,
+    sql: &'a str,
+) -> Pin<Box<dyn Future<Output = Result<Statement, Error>> + Send + 'a>> {
+    Box::pin(client.prepare(sql))
 }
 
 /// Visits the rows from one key on, and removes those that are due. A row that a transaction holds is left for the next time.
