@@ -1,7 +1,8 @@
 //! Refused requests of unauthenticated callers: the work that such a caller can cause.
 //!
 //! Each is the GET with one change after signing, on a connection without a valid signature. Where the gateway could cache a
-//! result, each request is a different one.
+//! result, each request is a different one. Each comes from another address: of one, the gateway reads four certificates in a second only
+//! to name who was refused, so that a slow machine would count more of them.
 
 use super::{Warm, headers, raw};
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -16,7 +17,11 @@ use portvakt::{
     tools::tpp::SignedRequest,
     trust::CertificateSlot,
 };
-use std::{cell::Cell, hint::black_box};
+use std::{
+    cell::Cell,
+    hint::black_box,
+    net::{Ipv4Addr, SocketAddr},
+};
 
 const CERTIFICATE: &str = "TPP-Signature-Certificate";
 
@@ -30,6 +35,7 @@ pub(crate) struct Stranger<'a> {
 }
 
 struct Sent {
+    peer: SocketAddr,
     target: String,
     headers: HeaderMap,
     request_id: Option<RequestId>,
@@ -54,6 +60,7 @@ impl<'a> Stranger<'a> {
             change(&mut request, number);
             let headers = headers(&request);
             Sent {
+                peer: address(number),
                 request_id: super::request_id(&headers),
                 headers,
                 raw: raw(&request),
@@ -84,7 +91,7 @@ impl<'a> Stranger<'a> {
                 raw: &sent.raw,
                 target_rewritten: false,
             },
-            peer: None,
+            peer: Some(sent.peer),
             slot: Some(&self.slot),
             client: None,
             trace: None,
@@ -113,6 +120,12 @@ impl<'a> Stranger<'a> {
             },
         );
     }
+}
+
+/// The address of a number, of the private ones.
+fn address(number: usize) -> SocketAddr {
+    let [.., high, low] = number.to_be_bytes();
+    SocketAddr::from((Ipv4Addr::new(10, 0, high, low), 443))
 }
 
 fn unsigned(request: &mut SignedRequest, _: usize) {
