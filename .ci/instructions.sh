@@ -1,18 +1,19 @@
 #!/bin/sh
 # Counts the instructions of one request, warm or refused, and compares them with benches/instructions.txt: more than 3 % above fails (of a claim 15 %).
 #
-# Usage: .ci/instructions.sh [--bless | --program]
-# --program builds the program that is counted, and prints its path; with that path in INSTRUCTIONS nothing is built.
+# Usage: .ci/instructions.sh [--bless]
+# With the path of the program that is counted in INSTRUCTIONS (.ci/optimised.sh instructions prints it), nothing is built.
 # With --bless the new figures are written to that file. The commit must then say what the additional instructions are for.
 # .ci/postgres.sh .ci/instructions.sh counts with the state in PostgreSQL, beside the figures of SQLite.
 # The exit code is 75 (skipped) if valgrind is missing (with CI=true that fails), or if the figures belong to another compiler or machine.
 #
 # The figures are absolute, so that many small increases are found too, and they are counts, so that a busy machine does not change
 # them. Their definition:
-# - the build is that of the tests, with all of our code at opt-level 1 (dependencies at 2, assertions on). The dependencies are built
+# - the build is that of the tests, with all of our code at opt-level 1, as the dependencies are (assertions on). The dependencies are built
 #   already, and additional work there is additional work in a release too. The figures do not measure the speed of a release; `make bench`
 #   does;
-# - benches/instructions.rs is measured: from the opened record to the head for the upstream and the metrics, the mean of 200 requests;
+# - benches/instructions.rs is measured: from the opened record to the head for the upstream and the metrics, the mean of 200 requests, of
+#   20 where the gateway signs with an RSA key;
 # - the verification of the signature is a separate figure and is subtracted from the others. It is the larger half, it is library code,
 #   and it would hide a change of 3 % in our code;
 # - an access line is counted on two threads: the request's, as the difference of a GET with an access log (to /dev/null) and an audit to
@@ -40,20 +41,6 @@ skip() {
     exit $skipped
 }
 
-# Builds the program, and prints its path.
-build() {
-    set --
-    for crate in $(sed -n 's/^\(portvakt[a-z-]*\) = { opt-level = 0,.*/\1/p' Cargo.toml); do
-        set -- "$@" --config "profile.dev.package.$crate.opt-level=1"
-    done
-    cargo build "$@" --features sandbox --bench instructions --message-format=json-render-diagnostics |
-        sed -n 's/.*"executable":"\([^"]*\/instructions-[^"]*\)".*/\1/p'
-}
-
-if [ "${1:-}" = --program ]; then
-    build
-    exit
-fi
 if ! command -v valgrind >/dev/null; then
     [ "${CI:-}" != true ] || { echo "valgrind is not installed, and CI=true: .ci/needs.sh tests" >&2 && exit 1; }
     skip "valgrind is not installed"
@@ -67,7 +54,7 @@ if [ "${1:-}" != --bless ]; then
 fi
 
 # A build while tests run puts other programs in the place of those that they start, so .ci/run builds before.
-program=${INSTRUCTIONS:-$(build)}
+program=${INSTRUCTIONS:-$(.ci/optimised.sh instructions)}
 [ -n "$program" ] || exit 1
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

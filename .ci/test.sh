@@ -33,12 +33,8 @@ mapfile -t programs < <(
 it=$(printf '%s\n' "${programs[@]}" | grep '/it-' || true)
 [ -n "$it" ] || { echo "tests/it is not among the built tests" >&2 && exit 1; }
 
-with_systems=("$it")
-for crate in portvakt_lists portvakt_state; do
-    program=$(printf '%s\n' "${programs[@]}" | grep "/$crate-" || true)
-    [ -n "$program" ] || { echo "the tests of $crate are not among the built tests" >&2 && exit 1; }
-    with_systems+=("$program")
-done
+lists=$(printf '%s\n' "${programs[@]}" | grep '/portvakt_lists-' || true)
+[ -n "$lists" ] || { echo "the tests of portvakt-lists are not among the built tests" >&2 && exit 1; }
 
 # What tells the programs that tests start from those of another build.
 started() {
@@ -111,36 +107,51 @@ bounds() {
     done
 }
 
+# judged OUTPUT PROGRAM: what one of them did.
+judged() {
+    out=$folder/out-$1
+    [ ! -e "$out-failed" ] || judge "$2"
+    note_times
+}
+
+# together ARGUMENT...: runs tests/it, and beside it the programs of `others`, one after the other. What failed is judged, and tried alone,
+# after all have ended.
+together() {
+    local at lane
+    (
+        for at in "${!others[@]}"; do
+            out=$folder/out-$at
+            attempt "${others[at]}" "$@" --test-threads=$(((threads + 3) / 4)) >/dev/null || touch "$out-failed"
+        done
+    ) &
+    lane=$!
+    out=$folder/out-it
+    attempt "$it" "$@" --test-threads=$threads || touch "$out-failed"
+    wait $lane
+    for at in "${!others[@]}"; do
+        cat "$folder/out-$at"
+    done
+    judged it "$it"
+    for at in "${!others[@]}"; do
+        judged "$at" "${others[at]}"
+    done
+}
+
 case $suite in
 all)
     # What the tests admit is read by others too, in a test of systems.
     rm -f "$target/tmp/admitted"
     export PORTVAKT_ADMITTED=$folder/admitted
-    for program in "${programs[@]}"; do
-        attempt "$program" --test-threads=$threads || judge "$program"
-        note_times
-    done
+    mapfile -t others < <(printf '%s\n' "${programs[@]}" | grep -vxF "$it")
+    together
     cargo test --workspace --features sandbox --doc || failed=1
     [ $failed -ne 0 ] || mv "$PORTVAKT_ADMITTED" "$target/tmp/"
     ;;
 systems)
-    wanted=(--ignored systems:: --skip bounds:: --test-threads=$threads)
-    # All three at once: the last models, which use a processor each, would otherwise leave the others idle.
-    others=()
-    for at in 1 2; do
-        (out=$folder/out-$at && attempt "${with_systems[at]}" "${wanted[@]}" >/dev/null) &
-        others+=($!)
-    done
-    attempt "$it" "${wanted[@]}" || judge "$it"
-    note_times
-    for at in 1 2; do
-        status=0
-        wait "${others[at - 1]}" || status=$?
-        out=$folder/out-$at
-        cat "$out"
-        [ $status -eq 0 ] || judge "${with_systems[at]}"
-        note_times
-    done
+    models=$(.ci/optimised.sh models)
+    [ -n "$models" ] || { echo "the models were not built" >&2 && exit 1; }
+    others=("$lists" "$models")
+    together --ignored systems:: --skip bounds::
     bounds "^systems::"
     ;;
 bounds) bounds -v "^systems::" ;;
