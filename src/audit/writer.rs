@@ -409,7 +409,7 @@ mod tests {
         let psu = PsuHash::from_bytes([1; 16]);
         let mut erased = None;
         // Always less than a second from one record to the next.
-        for _ in 0..2_000 {
+        for _ in 0..6_000 {
             record();
             std::thread::sleep(Duration::from_millis(10));
             if erased.is_none() && text().contains("bound") {

@@ -18,7 +18,7 @@ use std::{net::SocketAddr, sync::atomic::Ordering, thread::JoinHandle, time::Dur
 use tokio::sync::watch;
 
 /// The time-out of starting to listen, and of the first writes.
-const READY_WITHIN: Duration = Duration::from_secs(10);
+const READY_WITHIN: Duration = Duration::from_secs(60);
 
 /// Starts a gateway in this process, and returns when it accepts connections.
 ///

@@ -537,12 +537,12 @@ mod tests {
             *sender.borrow(),
             Some(vec![IpAddr::from(Ipv4Addr::LOCALHOST)])
         );
-        for _ in 0..1_000 {
+        for _ in 0..6_000 {
             if group.choose(&[]).is_some() {
                 return;
             }
             thread::sleep(Duration::from_millis(10));
         }
-        panic!("the address is not used");
+        panic!("a wait ran out: the address is not used");
     }
 }

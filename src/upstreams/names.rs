@@ -91,18 +91,6 @@ impl Name {
     }
 }
 
-#[cfg(test)]
-impl Names {
-    /// Follows a name by a channel in place of DNS, as long as it is held.
-    pub(super) fn follow_channel(&self, name: &str, latest: Addresses) -> Arc<Name> {
-        let task = self.runtime.spawn(async {}).abort_handle();
-        let followed = Arc::new(Name { latest, task });
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.insert((name.to_owned(), Vec::new()), Arc::downgrade(&followed));
-        followed
-    }
-}
-
 impl Drop for Name {
     fn drop(&mut self) {
         self.task.abort();
@@ -161,4 +149,16 @@ fn take(name: &str, mut addresses: Vec<IpAddr>, latest: &watch::Sender<Latest>) 
         *before = Some(addresses);
         true
     });
+}
+
+#[cfg(test)]
+impl Names {
+    /// Follows a name by a channel in place of DNS, as long as it is held.
+    pub(super) fn follow_channel(&self, name: &str, latest: Addresses) -> Arc<Name> {
+        let task = self.runtime.spawn(async {}).abort_handle();
+        let followed = Arc::new(Name { latest, task });
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert((name.to_owned(), Vec::new()), Arc::downgrade(&followed));
+        followed
+    }
 }

@@ -146,6 +146,17 @@ mod tests {
         pool.waiting.lock().unwrap().len()
     }
 
+    /// Waits for what a core did: it takes a moment to come.
+    async fn until(mut holds: impl FnMut() -> bool) {
+        let waiting = async {
+            while !holds() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let waited = tokio::time::timeout(Duration::from_secs(60), waiting).await;
+        assert!(waited.is_ok(), "a wait ran out");
+    }
+
     #[cfg(feature = "sandbox")]
     #[tokio::test(start_paused = true)]
     async fn old_ones_are_closed_and_never_handed_out() {
@@ -176,7 +187,11 @@ mod tests {
             drop(cores.remove(index));
         }
         cores[0].write_all(b"?").await.unwrap();
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        until(|| {
+            pool.tend();
+            waiting(&pool) < cores.len()
+        })
+        .await;
         pool.tend();
         assert_eq!(waiting(&pool), cores.len() - 1);
         assert!(pool.take().is_some());
@@ -186,7 +201,11 @@ mod tests {
     async fn a_core_that_starts_again_costs_no_request_all_connections() {
         let (pool, cores) = pool_of(10, Duration::MAX).await;
         drop(cores);
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        let is_over = |pool: &Pool| {
+            let mut waiting = pool.waiting.lock().unwrap();
+            waiting.iter_mut().all(|(it, _)| !it.is_quiet())
+        };
+        until(|| is_over(&pool)).await;
         for left in [6, 2, 0] {
             assert!(pool.take().is_none());
             assert_eq!(waiting(&pool), left);

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 /// The time that the public listener may need after the control listener reports that the gateway is ready.
-const BEHIND: Duration = Duration::from_secs(1);
+const BEHIND: Duration = Duration::from_secs(10);
 
 /// How long to wait for it between two tries.
 const PAUSE: Duration = Duration::from_millis(20);

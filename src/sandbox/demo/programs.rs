@@ -17,8 +17,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 use tokio::net::TcpStream;
 
-/// The time-out of a program's start: some hundred times the time on an idle machine.
-const READY_WITHIN: Duration = Duration::from_secs(20);
+/// The time-out of a program's start: several hundred times what it takes on an idle machine.
+const READY_WITHIN: Duration = Duration::from_secs(60);
 
 /// The interval at which a starting program is polled.
 const ASK: Duration = Duration::from_millis(20);

@@ -1,4 +1,4 @@
-//! Tests do not guess about time: which files of tests/it may pause, and which may assert an upper bound on a time.
+//! Tests do not guess about time: which files may pause, and which may assert an upper bound on a time.
 //!
 //! A pause of fixed length decides nothing on a slow machine. Waits are `harness::eventually`; the few pauses that are left are
 //! `harness::let_pass`, and [`PAUSES`] counts them.
@@ -54,33 +54,62 @@ const PAUSES: &[(&str, usize)] = &[
     ("upstreams/leaving.rs", 1),
 ];
 
+/// The same of the unit tests, which call `sleep` themselves: in loops with an end, under a paused clock, or to be late on purpose.
+const OF_UNITS: &[(&str, usize)] = &[
+    ("audit/writer.rs", 2),
+    ("control/reload.rs", 1),
+    ("gateway/request_body.rs", 1),
+    ("sandbox/core/model_tests/killed.rs", 1),
+    ("state/postgres/dispatch.rs", 1),
+    ("upstreams/connection.rs", 1),
+    ("upstreams/group.rs", 1),
+    ("upstreams/pool.rs", 1),
+];
+
 /// The one file that calls `sleep`.
 const WAITING: &str = "harness/waiting.rs";
 
 #[test]
 fn tests_wait_for_conditions() {
-    let counted: BTreeMap<String, usize> = sources()
-        .into_iter()
-        .filter_map(|(file, text)| {
-            let count = calls(&text, "sleep(") + calls(&text, "let_pass(");
-            (file != WAITING && file != "architecture/pauses.rs" && count > 0)
-                .then_some((file, count))
-        })
-        .collect();
-    let allowed: BTreeMap<String, usize> = PAUSES
-        .iter()
-        .map(|(file, count)| ((*file).to_owned(), *count))
-        .collect();
+    let of_it = sources("tests/it").into_iter();
+    let of_it = of_it.filter(|(file, _)| file != WAITING && file != "architecture/pauses.rs");
     assert_eq!(
-        counted, allowed,
+        pauses(of_it),
+        owned(PAUSES),
         "a test waits by harness::eventually; a pause that is really needed is counted in PAUSES"
     );
+    let of_units = sources("src").into_iter();
+    let of_units = of_units.map(|(file, text)| {
+        let is_test = file.contains("tests") || file.contains("/model/");
+        let (code, tests) = text.rsplit_once("#[cfg(test)]").unwrap_or((&text, ""));
+        let tests = if is_test { code } else { tests };
+        (file, tests.to_owned())
+    });
+    assert_eq!(
+        pauses(of_units),
+        owned(OF_UNITS),
+        "a pause of a unit test that is really needed is counted in OF_UNITS"
+    );
+}
+
+fn owned(pauses: &[(&str, usize)]) -> BTreeMap<String, usize> {
+    let pauses = pauses.iter();
+    pauses
+        .map(|(file, count)| ((*file).to_owned(), *count))
+        .collect()
+}
+
+/// The number of pauses in each file that has any.
+fn pauses(files: impl Iterator<Item = (String, String)>) -> BTreeMap<String, usize> {
+    let counted =
+        files.map(|(file, text)| (file, calls(&text, "sleep(") + calls(&text, "let_pass(")));
+    counted.filter(|(_, count)| *count > 0).collect()
 }
 
 /// Upper bounds on a time stand in modules named `bounds`, whose tests run alone.
 #[test]
 fn only_bounds_assert_upper_bounds() {
-    let found: Vec<String> = sources()
+    let found: Vec<String> = sources("tests/it")
         .into_iter()
         .filter(|(file, _)| !file.ends_with("bounds.rs") && file != "architecture/pauses.rs")
         .flat_map(|(file, text)| {
@@ -179,8 +208,8 @@ fn calls(text: &str, call: &str) -> usize {
     code.map(|line| line.matches(call).count()).sum()
 }
 
-fn sources() -> Vec<(String, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it");
+fn sources(below: &str) -> Vec<(String, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(below);
     let mut folders = vec![root.clone()];
     let mut files = Vec::new();
     while let Some(folder) = folders.pop() {
