@@ -344,21 +344,19 @@ impl Site {
     /// Whether this process accepts connections. Its socket is bound before it has opened its state, so an accepted connection says
     /// nothing; what is no TLS is answered or closed by a gateway that serves.
     fn is_served_by(&self, process: u32) -> bool {
-        let address = self.listener();
+        let (address, short) = (self.listener(), Duration::from_millis(500));
         // An address of another machine may not answer at all.
-        if !self.owns(process, address.port()) {
-            return false;
-        }
-        let Ok(mut connection) = TcpStream::connect(address) else {
+        let Ok(mut connection) = TcpStream::connect_timeout(&address, short) else {
             return false;
         };
-        let short = Some(Duration::from_millis(500));
-        connection.set_read_timeout(short).unwrap();
+        connection.set_read_timeout(Some(short)).unwrap();
         let _ = connection.write_all(b"GET / HTTP/1.0\r\n\r\n");
-        match connection.peek(&mut [0; 1]) {
+        let is_answered = match connection.peek(&mut [0; 1]) {
             Ok(_) => true,
             Err(error) => error.kind() == ErrorKind::ConnectionReset,
-        }
+        };
+        // Last: the kernel writes its table of connections in milliseconds.
+        is_answered && self.owns(process, address.port())
     }
 
     fn listener(&self) -> SocketAddr {

@@ -22,6 +22,8 @@ const OF_A_LINK: usize = 20;
 #[derive(Debug)]
 pub(super) struct FormTokens<T> {
     open: Mutex<HashMap<String, Open<T>>>,
+    /// The most that are kept.
+    most: usize,
 }
 
 #[derive(Debug)]
@@ -46,6 +48,7 @@ impl<T> Default for FormTokens<T> {
     fn default() -> Self {
         Self {
             open: Mutex::default(),
+            most: MOST,
         }
     }
 }
@@ -59,7 +62,7 @@ impl<T> FormTokens<T> {
         if open.values().filter(|form| of_link(form)).count() >= OF_A_LINK {
             forget_oldest(&mut open, of_link);
         }
-        if open.len() >= MOST {
+        if open.len() >= self.most {
             let mut counts = HashMap::<_, usize>::new();
             for form in open.values() {
                 let count = counts.entry(form.owner.person.clone()).or_default();
@@ -139,10 +142,13 @@ mod tests {
     #[test]
     fn many_links_forget_their_own() {
         for noisy in [None, Some("noisy")] {
-            let tokens = FormTokens::default();
+            let tokens = FormTokens {
+                most: 500,
+                ..FormTokens::default()
+            };
             let quiet = tokens.issue(of("quiet", Some("quiet")), 7, 1);
             let first = tokens.issue(of("first", noisy), 8, 1);
-            for number in 0..MOST {
+            for number in 0..tokens.most {
                 tokens.issue(of(&(number / OF_A_LINK).to_string(), noisy), number, 1);
             }
             assert_eq!(tokens.take(&quiet, 1), Some(7));
