@@ -26,5 +26,7 @@ esac
 for crate in $(sed -n 's/^\(portvakt[a-z-]*\) = { opt-level = 0,.*/\1/p' Cargo.toml); do
     set -- "$@" --config "profile.dev.package.$crate.opt-level=1"
 done
-cargo "$@" --features sandbox --message-format=json-render-diagnostics |
-    sed -n "s/.*\"executable\":\"\([^\"]*\/$program-[^\"]*\)\".*/\1/p"
+built=$(cargo "$@" --features sandbox --message-format=json-render-diagnostics)
+path=$(printf '%s\n' "$built" | sed -n "s/.*\"executable\":\"\([^\"]*\/$program-[^\"]*\)\".*/\1/p")
+[ -n "$path" ] || { echo "$program was not built" >&2 && exit 1; }
+printf '%s\n' "$path"

@@ -2,12 +2,13 @@
 # Runs tests, lists the slowest thirty, and tries those again alone whose wait ran out.
 #
 # Usage: .ci/test.sh [all | systems | bounds]
-#   all      every test that takes seconds: of the library, the programs, tests/it, and the examples in the documentation
-#   systems  those that need other programs or more than seconds: of tests/it, portvakt-lists and portvakt-state, then the bounds among them
+#   all      every test that takes seconds: of tests/it, beside it those of the library and the programs, then the documentation's examples
+#   systems  those that need other programs or more than seconds: of tests/it, and beside it of portvakt-lists and portvakt-state (a build of
+#            its own, .ci/optimised.sh models); then the bounds among them
 #   bounds   those of the others that assert an upper bound on a time: one after the other, with nothing beside them, three tries each
 #
 # A test that fails because a wait ran out (harness::RAN_OUT, or the state's) may have failed because the machine was slow. It runs
-# again three times, alone: if it passes each time, it is reported as flaky, in target/flaky.txt too, and the run has passed. Any other
+# again three times, alone: if it passes each time, it is reported as flaky, in target/flaky-SUITE.txt too, and the run has passed. Any other
 # failure is one at once: what the core saw, a count, an answer or a record may be wrong once in a hundred runs, and right three times
 # alone.
 set -euo pipefail
@@ -16,20 +17,19 @@ cd "$(dirname "$0")/.."
 suite=${1:-all}
 target=${CARGO_TARGET_DIR:-target}
 folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+lane=
+# Everything that was started ends with this program, also when it is interrupted.
+trap '[ -z "$lane" ] || kill -- "-$lane" 2>/dev/null || true; rm -rf "$folder"' EXIT
 touch "$folder/flaky" "$folder/failed" "$folder/times"
 # A wait of the test's, or one of the program's that reached the test: PostgreSQL on a busy machine took longer than the gateway waits.
-marker='a wait ran out|no (commit succeeded|answer) for [0-9]+ s|the state answers too slowly'
+marker='a wait ran out|no (commit succeeded|answer) for [0-9]+ s|nothing was written for [0-9]+ s|the state answers too slowly'
 # Tests wait more than they compute.
 threads=$(($(nproc) * 2))
 failed=0
 
 # The programs of the tests, one in a line.
-mapfile -t programs < <(
-    cargo test --workspace --features sandbox --no-run --message-format=json-render-diagnostics |
-        sed -n 's/.*"profile":{[^}]*"test":true}.*"executable":"\([^"]*\)".*/\1/p'
-)
-[ ${#programs[@]} -gt 0 ] || { echo "the tests do not build" >&2 && exit 1; }
+cargo test --workspace --features sandbox --no-run --message-format=json-render-diagnostics >"$folder/built"
+mapfile -t programs < <(sed -n 's/.*"profile":{[^}]*"test":true}.*"executable":"\([^"]*\)".*/\1/p' "$folder/built")
 it=$(printf '%s\n' "${programs[@]}" | grep '/it-' || true)
 [ -n "$it" ] || { echo "tests/it is not among the built tests" >&2 && exit 1; }
 
@@ -94,8 +94,10 @@ passes_alone() {
 
 # bounds OPTION...: the bounds whose names grep selects by these options.
 bounds() {
-    local name try passed
-    for name in $("$it" --list --ignored bounds:: 2>/dev/null | sed -n 's/: test$//p' | grep "$@"); do
+    local names name try passed
+    names=$("$it" --list --ignored bounds:: 2>/dev/null | sed -n 's/: test$//p' | grep "$@") ||
+        { echo "failed: no test is a bound" | tee -a "$folder/failed" && failed=1 && return; }
+    for name in $names; do
         passed=no
         for try in 1 2 3; do
             attempt "$it" --exact "$name" --include-ignored --test-threads=1 && passed=yes && break
@@ -117,7 +119,9 @@ judged() {
 # together ARGUMENT...: runs tests/it, and beside it the programs of `others`, one after the other. What failed is judged, and tried alone,
 # after all have ended.
 together() {
-    local at lane
+    local at
+    # A process group of its own, which can be killed as a whole.
+    set -m
     (
         for at in "${!others[@]}"; do
             out=$folder/out-$at
@@ -125,9 +129,11 @@ together() {
         done
     ) &
     lane=$!
+    set +m
     out=$folder/out-it
     attempt "$it" "$@" --test-threads=$threads || touch "$out-failed"
-    wait $lane
+    wait "$lane"
+    lane=
     for at in "${!others[@]}"; do
         cat "$folder/out-$at"
     done
@@ -149,7 +155,6 @@ all)
     ;;
 systems)
     models=$(.ci/optimised.sh models)
-    [ -n "$models" ] || { echo "the models were not built" >&2 && exit 1; }
     others=("$lists" "$models")
     together --ignored systems:: --skip bounds::
     bounds "^systems::"
