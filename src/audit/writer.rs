@@ -419,6 +419,10 @@ mod tests {
                 break;
             }
         }
+        assert!(
+            text().contains("erased"),
+            "a wait ran out: no erasure is noted"
+        );
         let erased = erased.unwrap();
         let of = |line: &&str| line.contains(&erased);
         let text = text();
@@ -460,7 +464,10 @@ mod tests {
         let watch = Stopwatch::start();
         let thread = std::thread::spawn(move || writer.run(&jobs));
         while !shared.is_failing() {
-            assert!(watch.elapsed() < Duration::from_secs(60), "nothing says so");
+            assert!(
+                watch.elapsed() < Duration::from_secs(60),
+                "a wait ran out: nothing says so"
+            );
             std::thread::sleep(Duration::from_millis(10));
         }
         assert!(watch.elapsed() > Duration::from_secs(4));

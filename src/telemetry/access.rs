@@ -445,7 +445,7 @@ mod tests {
             log.write(&finished(&record, Outcome::Forwarded(404)));
             log.write(&finished(&record, Outcome::Refused(Reason::QuotaExceeded)));
         }
-        assert!(log.flush(Duration::from_secs(5)));
+        assert!(log.flush(Duration::from_secs(60)));
         let lines = fs::read_to_string(path).unwrap();
         let lines: Vec<Value> = lines
             .lines()
@@ -468,7 +468,7 @@ mod tests {
             log.write(&finished(&record, outcome));
             log.write(&finished(&record, Outcome::Forwarded(200)));
         }
-        assert!(log.flush(Duration::from_secs(5)));
+        assert!(log.flush(Duration::from_secs(60)));
         let lines = fs::read_to_string(path).unwrap();
         let outcomes = lines.lines().map(|line| {
             let line: Value = serde_json::from_str(line).unwrap();

@@ -342,8 +342,14 @@ impl Site {
     }
 
     /// Whether this process accepts connections. Its socket is bound before it has opened its state, so an accepted connection says
-    /// nothing; what is no TLS is answered or closed by a gateway that serves.
+    /// nothing; what is no TLS is answered or closed by a gateway that serves. So is what meets the trial bind of a gateway that starts:
+    /// what tells is an answer after the socket was found to be its own.
     fn is_served_by(&self, process: u32) -> bool {
+        // The kernel writes its table of connections in milliseconds: that is asked of a listener that has answered.
+        self.answers() && self.owns(process, self.listener().port()) && self.answers()
+    }
+
+    fn answers(&self) -> bool {
         let (address, short) = (self.listener(), Duration::from_millis(500));
         // An address of another machine may not answer at all.
         let Ok(mut connection) = TcpStream::connect_timeout(&address, short) else {
@@ -351,12 +357,10 @@ impl Site {
         };
         connection.set_read_timeout(Some(short)).unwrap();
         let _ = connection.write_all(b"GET / HTTP/1.0\r\n\r\n");
-        let is_answered = match connection.peek(&mut [0; 1]) {
+        match connection.peek(&mut [0; 1]) {
             Ok(_) => true,
             Err(error) => error.kind() == ErrorKind::ConnectionReset,
-        };
-        // Last: the kernel writes its table of connections in milliseconds.
-        is_answered && self.owns(process, address.port())
+        }
     }
 
     fn listener(&self) -> SocketAddr {

@@ -313,7 +313,7 @@ fn the_certificate() {
 #[test]
 fn the_bank() {
     // 13. An answer of the core's own has no reason; the gateway's has.
-    let gate = Gate::builder().upstream("read_timeout: 1s").start();
+    let gate = Gate::start();
     gate.upstream()
         .reply(Reply::json(404, r#"{"code": "RESOURCE_UNKNOWN"}"#));
     let own = send(&gate, &Call::plain());
@@ -321,10 +321,11 @@ fn the_bank() {
     gate.upstream()
         .reply(Reply::Raw(b"no HTTP\r\n\r\n".to_vec()));
     let nonsense = send(&gate, &Call::plain());
-    gate.upstream().reply(Reply::Silence);
-    let silence = send(&gate, &Call::plain());
+    let impatient = Gate::builder().upstream("read_timeout: 1s").start();
+    impatient.upstream().reply(Reply::Silence);
+    let silence = send(&impatient, &Call::plain());
     // 14. The core may have executed it.
-    let lost = send(&gate, &Call::payment());
+    let lost = send(&impatient, &Call::payment());
     assert_eq!(lost.status, 504);
     answers(14, &[&lost]);
     gate.upstream().stop();

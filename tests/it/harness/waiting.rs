@@ -168,7 +168,7 @@ pub(crate) async fn outcome<T>(what: &str, task: tokio::task::JoinHandle<T>) -> 
 }
 
 /// Lets real time pass, where the test needs that a deadline of the program has passed, and only a lower bound decides.
-/// tests/it/architecture.rs counts the callers.
+/// tests/it/architecture/pauses.rs counts the callers.
 pub(crate) fn let_pass(time: Duration) {
     thread::sleep(time);
 }

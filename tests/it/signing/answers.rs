@@ -3,7 +3,7 @@
 
 use super::parts;
 use crate::harness::{
-    Answer, Call, Connection, Gate, Protocol, Reply, accepted,
+    Answer, Call, Connection, Gate, GateBuilder, Protocol, Reply, accepted,
     pki::{Key, LeafSpec},
     rsa_key, world,
 };
@@ -21,6 +21,10 @@ fn gate(more: &str) -> Gate {
 }
 
 fn gate_at(clock: &Clock, more: &str) -> Gate {
+    builder(clock, more).start()
+}
+
+fn builder(clock: &Clock, more: &str) -> GateBuilder {
     let bank = &world().both.issued;
     let section = format!("response_signing: {{certificate: bank.pem, key: bank.key{more}}}");
     Gate::builder()
@@ -28,8 +32,6 @@ fn gate_at(clock: &Clock, more: &str) -> Gate {
         .line(&section)
         .file("bank.pem", bank.pem.clone())
         .private_file("bank.key", bank.key_pem.clone())
-        .upstream("read_timeout: 1s")
-        .start()
 }
 
 /// The result of `portvakt tpp verify` for an answer: whether it is valid, and the output.
@@ -270,18 +272,24 @@ fn the_date_that_is_signed_is_the_one_that_goes_out() {
 //= SIG-12 accepted
 #[test]
 fn what_the_core_does_not_answer() {
-    let gate = gate("");
+    let impatient = builder(&Clock::System, "").upstream("read_timeout: 1s");
+    let (gate, impatient) = (gate(""), impatient.start());
     // By reply, the status of a safe request and of a payment: one whose outcome is unknown has another answer.
     let table = [
-        (Reply::Close, [502, 504]),
-        (Reply::Silence, [504, 504]),
-        (Reply::Answer(500, vec![], b"<html>".to_vec()), [500, 500]),
+        (&impatient, Reply::Silence, [504, 504]),
+        (&gate, Reply::Close, [502, 504]),
         (
+            &gate,
+            Reply::Answer(500, vec![], b"<html>".to_vec()),
+            [500, 500],
+        ),
+        (
+            &gate,
             Reply::Raw(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}".to_vec()),
             [502, 504],
         ),
     ];
-    for (reply, statuses) in table {
+    for (gate, reply, statuses) in table {
         gate.upstream().reply(reply);
         for protocol in Protocol::ALL {
             for (call, status) in [Call::accounts(), Call::payment()].iter().zip(statuses) {

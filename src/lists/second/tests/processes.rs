@@ -30,7 +30,7 @@ fn runs(process: u32) -> bool {
 fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Stopwatch::start();
     while !holds() {
-        assert!(began.elapsed() < LONGEST, "{what}");
+        assert!(began.elapsed() < LONGEST, "a wait ran out: {what}");
         thread::yield_now();
     }
 }
