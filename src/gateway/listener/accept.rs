@@ -5,6 +5,7 @@
 
 use super::{
     client::ClientConnection,
+    http1,
     limit::{ConnectionLimit, ConnectionPermit},
     origin::{ConnectionOrigin, ConnectionPeer},
     socket::Socket,
@@ -19,7 +20,7 @@ use crate::{
 };
 use async_trait::async_trait;
 use pingora::{
-    apps::ServerApp,
+    apps::{HttpServerApp, ServerApp},
     server::{ListenFds, ShutdownWatch},
     services::Service,
 };
@@ -90,7 +91,7 @@ pub(in crate::gateway) struct PublicListener<A> {
     pulse: Arc<Pulse>,
 }
 
-impl<A: ServerApp + Send + Sync + 'static> PublicListener<A> {
+impl<A: HttpServerApp + Send + Sync + 'static> PublicListener<A> {
     /// Creates a listener that passes connections to `app`.
     pub(super) fn new(
         socket: PublicSocket,
@@ -189,7 +190,7 @@ impl<A: ServerApp + Send + Sync + 'static> PublicListener<A> {
 }
 
 #[async_trait]
-impl<A: ServerApp + Send + Sync + 'static> Service for PublicListener<A> {
+impl<A: HttpServerApp + Send + Sync + 'static> Service for PublicListener<A> {
     async fn start_service(
         &mut self,
         _sockets: Option<ListenFds>,
@@ -259,7 +260,7 @@ struct Connecting<A> {
     shutdown: ShutdownWatch,
 }
 
-impl<A: ServerApp + Send + Sync + 'static> Connecting<A> {
+impl<A: HttpServerApp + Send + Sync + 'static> Connecting<A> {
     async fn run(self, stream: TcpStream, peer: ConnectionPeer, permit: ConnectionPermit) {
         // In memory of its own, which is freed after the handshake: the future of the connection would keep it until its end.
         let shaken = Box::pin(self.shake(stream, peer, permit)).await;
@@ -273,9 +274,11 @@ impl<A: ServerApp + Send + Sync + 'static> Connecting<A> {
             return;
         };
         let stream = ClientStream::new(tls, client, self.shared, permit);
-        let mut next = self.app.process_new(Box::new(stream), &self.shutdown).await;
-        while let Some(stream) = next {
-            next = self.app.process_new(stream, &self.shutdown).await;
+        let mut shutdown = self.shutdown;
+        if stream.is_http1() {
+            http1::serve(&self.app, stream, &mut shutdown).await;
+        } else {
+            self.app.process_new(Box::new(stream), &shutdown).await;
         }
     }
 

@@ -58,8 +58,8 @@ impl Http1Head {
         self.length == 0
     }
 
-    /// What the connection must send after this many requests, by when, and the end otherwise. Between two requests, the HTTP layer counts
-    /// the time.
+    /// What the connection must send after this many requests, by when, and the end otherwise. Between two requests, nothing of a head is
+    /// awaited.
     pub(super) const fn awaited(
         &self,
         requests: u32,

@@ -16,8 +16,9 @@ mod client;
 mod socket;
 mod stream;
 
-// HTTP/1.1: incoming heads, and the bytes after them.
+// HTTP/1.1: one request after the other, incoming heads, and the bytes after them.
 mod head;
+mod http1;
 // HTTP/1.1: saved bytes in place of a connection.
 mod saved;
 
@@ -40,7 +41,7 @@ pub(super) use unsent::Delivery;
 
 use super::{overload::Overload, tls};
 use crate::{clock::Clock, config::Listener, in_use::Current, telemetry::Telemetry};
-use pingora::apps::ServerApp;
+use pingora::apps::HttpServerApp;
 use report::Reports;
 use std::sync::Arc;
 use stream::Shared;
@@ -49,7 +50,7 @@ use stream::Shared;
 ///
 /// # Errors
 /// The TLS configuration is unusable.
-pub(super) fn public<A: ServerApp + Send + Sync + 'static>(
+pub(super) fn public<A: HttpServerApp + Send + Sync + 'static>(
     socket: PublicSocket,
     app: A,
     settings: &Listener,
@@ -63,6 +64,7 @@ pub(super) fn public<A: ServerApp + Send + Sync + 'static>(
     let reports = Reports::new(Arc::clone(&telemetry), Arc::clone(&current), clock);
     let shared = Shared {
         limits,
+        keepalive: settings.keepalive,
         overload,
         telemetry,
         reports,

@@ -30,6 +30,8 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 pub(super) enum Awaited {
     /// HTTP/1.1: the first byte of the connection.
     FirstByte,
+    /// HTTP/1.1: the first byte of another request, after this many.
+    Request(u32),
     /// The preface and the first SETTINGS.
     Preface,
     /// The rest of a header section, with all its frames, or of another frame. The number distinguishes successive ones.

@@ -4,10 +4,12 @@
 //! the end of a head and a copy of the answer's head, and no more. Deliberately not here: the inspections themselves
 //! ([`super::frames`], [`super::head`]).
 
+mod http1;
 mod http2;
 mod kept_head;
 mod pingora_traits;
 
+use http1::poll_part;
 use kept_head::KeptHead;
 
 use super::{
@@ -33,12 +35,6 @@ use std::{
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::server::TlsStream;
 
-/// The read size, in bytes, for a head that is held back.
-const HELD_PART: usize = 2 * 1024;
-
-/// The time between two reads of a head that arrives in small parts: reading each of them would cost more than sending it.
-const DRIP_PAUSE: Duration = Duration::from_millis(5);
-
 /// The time and the number of bytes for which the gateway reads from a refused client that is still sending: closing a connection
 /// with unread bytes would discard the answer too.
 const LINGER: Duration = Duration::from_secs(2);
@@ -48,6 +44,8 @@ const LINGER_BYTES: usize = 256 * 1024;
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) limits: ListenerLimits,
+    /// How long a connection waits for its next request.
+    pub(super) keepalive: Duration,
     pub(super) overload: Arc<Overload>,
     pub(super) telemetry: Arc<Telemetry>,
     pub(super) reports: Reports,
@@ -128,76 +126,10 @@ impl ClientStream {
         }
     }
 
-    /// Reads an HTTP/1.1 head, or the body after it.
-    fn poll_http1(
-        &mut self,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let Protocol::Http1(head) = &mut self.protocol else {
-            return Poll::Ready(Ok(()));
-        };
-        let Some(client) = ClientConnection::in_digest(&self.client) else {
-            return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
-        };
-        let limit = self.shared.limits.head_size;
-        loop {
-            let held = head.give(buffer.remaining());
-            if !held.is_empty() {
-                buffer.put_slice(held);
-                return Poll::Ready(Ok(()));
-            }
-            if client.is_busy() {
-                let before = buffer.filled().len();
-                let polled = Pin::new(&mut self.tls).poll_read(context, buffer);
-                head.take_body(buffer.filled().get(before..).unwrap_or_default());
-                client.body_arrives(head.body());
-                return polled;
-            }
-            head.begin(client.requests());
-            let is_held_back = head.is_held_back();
-            let before = buffer.filled().len();
-            let mut apart = Vec::new();
-            let polled = match is_held_back {
-                false => Pin::new(&mut self.tls).poll_read(context, buffer),
-                true => poll_held(&mut self.tls, context, &mut self.pausing, head, &mut apart),
-            };
-            let Poll::Ready(read) = polled else {
-                let awaited = head.awaited(client.requests(), &self.shared.limits);
-                let Some((_, _, cut)) = awaited
-                    .filter(|(awaited, time, _)| self.reading.is_over(context, *awaited, *time))
-                else {
-                    return Poll::Pending;
-                };
-                client.give_up(HeadFault::TooSlow);
-                self.shared.telemetry.cut(cut.cause());
-                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
-            };
-            let part = match is_held_back {
-                true => &apart,
-                false => buffer.filled().get(before..).unwrap_or_default(),
-            };
-            if part.is_empty() || read.is_err() {
-                head.release();
-                if read.is_err() || head.holds_nothing() {
-                    return Poll::Ready(read);
-                }
-                continue;
-            }
-            match head.take(part, limit) {
-                Ok(is_odd) => {
-                    client.head_arrives(is_odd);
-                    client.body_arrives(head.body());
-                }
-                Err(_) => {
-                    client.give_up(HeadFault::TooLarge);
-                    return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
-                }
-            }
-            if !is_held_back {
-                return Poll::Ready(Ok(()));
-            }
-            head.hold(part);
+    /// Sends an alert that answers the bytes read, such as no_renegotiation: it would wait for the next answer or the end.
+    fn flush_alert(&mut self, context: &mut Context<'_>) {
+        if self.tls.get_ref().1.wants_write() {
+            let _ = Pin::new(&mut self.tls).poll_flush(context);
         }
     }
 
@@ -287,40 +219,6 @@ impl Drop for ClientStream {
     }
 }
 
-/// Reads a part of a head that is held back: after small parts, only every [`DRIP_PAUSE`].
-fn poll_held(
-    tls: &mut TlsStream<Socket>,
-    context: &mut Context<'_>,
-    pausing: &mut Deadline<()>,
-    head: &Http1Head,
-    part: &mut Vec<u8>,
-) -> Poll<io::Result<()>> {
-    if pausing.is_running() && !pausing.is_over(context, (), DRIP_PAUSE) {
-        return Poll::Pending;
-    }
-    pausing.clear();
-    let polled = poll_part(tls, context, part);
-    if polled.is_pending() && head.drips() {
-        // Starts the pause, and wakes the task at its end.
-        pausing.is_over(context, (), DRIP_PAUSE);
-    }
-    polled
-}
-
-/// Reads into a separate buffer, because holding back is rare.
-fn poll_part(
-    tls: &mut TlsStream<Socket>,
-    context: &mut Context<'_>,
-    part: &mut Vec<u8>,
-) -> Poll<io::Result<()>> {
-    part.resize(HELD_PART, 0);
-    let mut buffer = ReadBuf::new(part);
-    let polled = Pin::new(tls).poll_read(context, &mut buffer);
-    let length = buffer.filled().len();
-    part.truncate(length);
-    polled
-}
-
 impl AsyncRead for ClientStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
@@ -331,9 +229,8 @@ impl AsyncRead for ClientStream {
             Protocol::Http1(_) => self.poll_http1(context, buffer),
             Protocol::Http2(_) => self.poll_http2(context, buffer),
         };
-        // An alert that answers the bytes read, such as no_renegotiation, would wait for the next answer or the end.
-        if polled.is_pending() && self.tls.get_ref().1.wants_write() {
-            let _ = Pin::new(&mut self.tls).poll_flush(context);
+        if polled.is_pending() {
+            self.flush_alert(context);
         }
         polled
     }
