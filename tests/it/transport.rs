@@ -20,6 +20,8 @@ mod framing;
 mod groups;
 /// HTTP-9: HTTP/2 connections in time and size.
 mod http2;
+/// HTTP-9: HTTP/1.1 connections that wait for a request.
+mod idle;
 /// ERR-4: the core, and descriptors.
 mod in_flight;
 /// ERR-8: refusals by the HTTP/2 library.

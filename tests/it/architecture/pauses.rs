@@ -46,6 +46,7 @@ const PAUSES: &[(&str, usize)] = &[
     ("telemetry/metrics.rs", 1),
     ("transport/cut.rs", 3),
     ("transport/http2.rs", 4),
+    ("transport/idle.rs", 1),
     ("transport/limits.rs", 6),
     ("transport/memory.rs", 1),
     ("transport/proxies.rs", 1),

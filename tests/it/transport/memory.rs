@@ -2,13 +2,17 @@
 //! number of connections, PORTVAKT_PROGRAM another build of the program.
 
 use crate::harness::{
-    Call, Frames, Gate, Protocol, block, eventually, field, frame, let_pass, string,
+    Call, Connection, Frames, Gate, Protocol, block, eventually, field, frame, let_pass, string,
 };
 use std::{fs, time::Duration};
 
 /// The most memory of one connection, in KiB: until a signature on it has verified, and then.
 const MOST_KIB: u64 = 256;
 const MOST_KIB_SIGNED: u64 = 2 * 1024;
+
+/// The number of connections that wait, and the most memory of one, in KiB.
+const IDLE: u64 = 300;
+const MOST_KIB_IDLE: u64 = 24;
 
 /// Requests that each connection opens.
 const STREAMS: u32 = 64;
@@ -50,6 +54,30 @@ fn open(gate: &Gate, sent: &[u8]) -> Frames {
     frames.preface();
     frames.bytes(sent).unwrap();
     frames
+}
+
+/// HTTP/1.1 connections that wait for their next request.
+//= HTTP-9 accepted
+#[test]
+fn idle_connections() {
+    let gate = Gate::builder()
+        .listener("max_connections_per_address: off\n  keepalive: 1h")
+        .line("rates: {per_address: off}")
+        .for_program();
+    let program = gate.run_silently(&mut gate.program());
+    let open = || {
+        let mut connection = Connection::open(&gate);
+        let sealed = gate.seal(&Call::plain());
+        assert_eq!(connection.exchange(&sealed).unwrap().status, 200);
+        connection
+    };
+    let mut connections: Vec<_> = (0..20).map(|_| open()).collect();
+    let before = resident(program.0.id());
+    connections.extend((0..IDLE).map(|_| open()));
+    let each = (resident(program.0.id()).saturating_sub(before)) / IDLE;
+    println!("{each} KiB for each of {IDLE} idle connections");
+    assert!(each <= MOST_KIB_IDLE, "{each} KiB");
+    drop(connections);
 }
 
 //= HTTP-9 refused

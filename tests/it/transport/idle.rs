@@ -1,0 +1,37 @@
+//! HTTP/1.1: connections that wait for their next request. [`super::http2`] has those over HTTP/2.
+
+use crate::harness::{Call, Connection, Gate, let_pass, render};
+use portvakt::clock::Stopwatch;
+use std::time::Duration;
+
+/// The connection ends without an answer, which a client would take for that to its next request.
+//= HTTP-9 accepted
+#[test]
+fn the_end_of_an_idle_connection() {
+    let gate = Gate::builder().listener("keepalive: 1s").start();
+    let mut connection = Connection::open(&gate);
+    let sealed = gate.seal(&Call::plain());
+    let watch = Stopwatch::start();
+    assert_eq!(connection.exchange(&sealed).unwrap().status, 200);
+    assert!(connection.rest().is_empty());
+    assert!(watch.elapsed() >= Duration::from_secs(1));
+}
+
+/// A head that has begun has the time of heads, however short the wait for a request is.
+//= HTTP-9 accepted
+#[test]
+fn a_head_may_take_longer_than_the_wait_for_it() {
+    let gate = Gate::builder()
+        .listener("keepalive: 3s\n  head_timeout: 60s")
+        .start();
+    let mut connection = Connection::open(&gate);
+    let [first, second] = [0, 1].map(|_| gate.seal(&Call::plain()));
+    assert_eq!(connection.exchange(&first).unwrap().status, 200);
+    let second = render(&second);
+    let (begun, rest) = second.split_at(40);
+    connection.send(begun).unwrap();
+    // Longer than an idle connection is kept.
+    let_pass(Duration::from_secs(4));
+    connection.send(rest).unwrap();
+    assert_eq!(connection.answer("GET").unwrap().status, 200);
+}
