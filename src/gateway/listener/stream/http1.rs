@@ -1,4 +1,4 @@
-//! HTTP/1.1: the wait for a request, and heads, which are read no further than they may be.
+//! HTTP/1.1: the wait for a request, and heads, which are read no further than they may be, in time (HTTP-9).
 
 use super::super::{
     client::{ClientConnection, HeadFault},
