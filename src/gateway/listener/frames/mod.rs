@@ -28,10 +28,8 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// An element that a connection has begun to send, and must complete in time (HTTP-9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Awaited {
-    /// HTTP/1.1: the first byte of the connection.
+    /// HTTP/1.1: the first byte of a request.
     FirstByte,
-    /// HTTP/1.1: the first byte of another request, after this many.
-    Request(u32),
     /// The preface and the first SETTINGS.
     Preface,
     /// The rest of a header section, with all its frames, or of another frame. The number distinguishes successive ones.

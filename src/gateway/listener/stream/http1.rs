@@ -23,6 +23,11 @@ const HELD_PART: usize = 2 * 1024;
 /// The time between two reads of a head that arrives in small parts: reading each of them would cost more than sending it.
 const DRIP_PAUSE: Duration = Duration::from_millis(5);
 
+/// The time and the number of bytes for which the gateway reads from a refused client that is still sending: closing a connection
+/// with unread bytes would discard the answer too.
+const LINGER: Duration = Duration::from_secs(2);
+const LINGER_BYTES: usize = 256 * 1024;
+
 impl ClientStream {
     /// Whether the client speaks HTTP/1.1.
     pub(in crate::gateway::listener) const fn is_http1(&self) -> bool {
@@ -44,11 +49,11 @@ impl ClientStream {
         self.flush_alert(context);
         let client = ClientConnection::in_digest(&self.client);
         let requests = client.map_or(0, ClientConnection::requests);
-        let (awaited, time) = match requests {
-            0 => (Awaited::FirstByte, self.shared.limits.first_byte_timeout),
-            number => (Awaited::Request(number), self.shared.keepalive),
+        let time = match requests {
+            0 => self.shared.limits.first_byte_timeout,
+            _ => self.shared.keepalive,
         };
-        match self.reading.is_over(context, awaited, time) {
+        match self.reading.is_over(context, Awaited::FirstByte, time) {
             true => Poll::Ready(requests == 0),
             false => Poll::Pending,
         }
@@ -126,6 +131,23 @@ impl ClientStream {
             head.hold(part);
         }
     }
+
+    /// Reads and discards the client's further bytes, within the limits.
+    pub(super) fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut part = Vec::new();
+        while self.lingered < LINGER_BYTES {
+            match poll_part(&mut self.tls, context, &mut part) {
+                Poll::Ready(Ok(())) if !part.is_empty() => {
+                    self.lingered = self.lingered.saturating_add(part.len());
+                }
+                Poll::Pending if !self.lingering.is_over(context, (), LINGER) => {
+                    return Poll::Pending;
+                }
+                _ => break,
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
 }
 
 /// Reads a part of a head that is held back: after small parts, only every [`DRIP_PAUSE`].
@@ -149,7 +171,7 @@ fn poll_held(
 }
 
 /// Reads into a separate buffer, because holding back is rare.
-pub(super) fn poll_part(
+fn poll_part(
     tls: &mut TlsStream<Socket>,
     context: &mut Context<'_>,
     part: &mut Vec<u8>,

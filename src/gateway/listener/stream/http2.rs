@@ -77,7 +77,7 @@ impl ClientStream {
             return Poll::Pending;
         };
         let (limit, cut) = match awaited {
-            Awaited::FirstByte | Awaited::Request(_) | Awaited::Preface => {
+            Awaited::FirstByte | Awaited::Preface => {
                 (self.shared.limits.preface_timeout, Cut::SlowPreface)
             }
             Awaited::Head(_) => (self.shared.limits.head_timeout, Cut::SlowHead),

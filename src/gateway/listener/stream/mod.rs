@@ -9,7 +9,6 @@ mod http2;
 mod kept_head;
 mod pingora_traits;
 
-use http1::poll_part;
 use kept_head::KeptHead;
 
 use super::{
@@ -34,11 +33,6 @@ use std::{
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::server::TlsStream;
-
-/// The time and the number of bytes for which the gateway reads from a refused client that is still sending: closing a connection
-/// with unread bytes would discard the answer too.
-const LINGER: Duration = Duration::from_secs(2);
-const LINGER_BYTES: usize = 256 * 1024;
 
 /// The state that all connections of the listener share.
 #[derive(Debug)]
@@ -180,23 +174,6 @@ impl ClientStream {
         if let Some(client) = client {
             client.cut_off(cut.cause());
         }
-    }
-
-    /// Reads and discards the client's further bytes, within the limits.
-    fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut part = Vec::new();
-        while self.lingered < LINGER_BYTES {
-            match poll_part(&mut self.tls, context, &mut part) {
-                Poll::Ready(Ok(())) if !part.is_empty() => {
-                    self.lingered = self.lingered.saturating_add(part.len());
-                }
-                Poll::Pending if !self.lingering.is_over(context, (), LINGER) => {
-                    return Poll::Pending;
-                }
-                _ => break,
-            }
-        }
-        Poll::Ready(Ok(()))
     }
 
     fn head_fault(&self) -> Option<HeadFault> {
