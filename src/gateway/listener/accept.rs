@@ -252,6 +252,9 @@ async fn forget_callers(current: &Current, limit: &ConnectionLimit, telemetry: &
     }
 }
 
+/// A connection after its handshake.
+type Shaken = (TlsStream<Socket>, ConnectionOrigin, ConnectionPermit);
+
 /// An accepted connection before its handshake.
 struct Connecting<A> {
     acceptor: TlsAcceptor,
@@ -264,22 +267,26 @@ impl<A: HttpServerApp + Send + Sync + 'static> Connecting<A> {
     async fn run(self, stream: TcpStream, peer: ConnectionPeer, permit: ConnectionPermit) {
         // In memory of its own, which is freed after the handshake: the future of the connection would keep it until its end.
         let shaken = Box::pin(self.shake(stream, peer, permit)).await;
-        let Some((tls, origin, permit)) = shaken else {
+        let Some(stream) = shaken.and_then(|shaken| self.stream(shaken)) else {
             return;
         };
-        let chain = tls.get_ref().1.peer_certificates().unwrap_or_default();
-        let shown = ClientChain::new(chain.iter().map(AsRef::as_ref));
-        let client = ClientConnection::new(origin, shown, permit.excess(), version(&tls));
-        let Some(client) = client.into_digest() else {
-            return;
-        };
-        let stream = ClientStream::new(tls, client, self.shared, permit);
         let mut shutdown = self.shutdown;
         if stream.is_http1() {
             http1::serve(&self.app, stream, &mut shutdown).await;
         } else {
-            self.app.process_new(Box::new(stream), &shutdown).await;
+            self.app.process_new(stream, &shutdown).await;
         }
+    }
+
+    /// The stream of a connection. Apart, because a future keeps what it has borrowed, such as the state of TLS, until its end.
+    fn stream(&self, shaken: Shaken) -> Option<Box<ClientStream>> {
+        let (tls, origin, permit) = shaken;
+        let chain = tls.get_ref().1.peer_certificates().unwrap_or_default();
+        let shown = ClientChain::new(chain.iter().map(AsRef::as_ref));
+        let client = ClientConnection::new(origin, shown, permit.excess(), version(&tls));
+        let client = client.into_digest()?;
+        let shared = Arc::clone(&self.shared);
+        Some(Box::new(ClientStream::new(tls, client, shared, permit)))
     }
 
     /// Reads the header of a trusted proxy and performs the handshake, both within the time-out.
@@ -288,7 +295,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Connecting<A> {
         stream: TcpStream,
         peer: ConnectionPeer,
         permit: ConnectionPermit,
-    ) -> Option<(TlsStream<Socket>, ConnectionOrigin, ConnectionPermit)> {
+    ) -> Option<Shaken> {
         stream.set_nodelay(true).ok()?;
         let telemetry = &self.shared.telemetry;
         let time = self.shared.limits.handshake_timeout;

@@ -12,15 +12,11 @@ use tokio::io::AsyncWriteExt;
 /// Serves a connection until it ends.
 pub(super) async fn serve<A: HttpServerApp>(
     app: &Arc<A>,
-    stream: ClientStream,
+    mut stream: Box<ClientStream>,
     shutdown: &mut ShutdownWatch,
 ) {
-    let mut stream = Box::new(stream);
     while has_request(&mut stream, shutdown).await {
-        let mut session = ServerSession::new_http1(stream);
-        // No time-out of pingora's until the head is read: the stream has those of a head.
-        session.set_keepalive(Some(0));
-        let reused = app.process_new_http(session, shutdown).await;
+        let reused = app.process_new_http(session_on(stream), shutdown).await;
         let reused = reused.map(|reused| reused.consume().0.into_any().downcast());
         let Some(Ok(reused)) = reused else {
             return;
@@ -28,6 +24,13 @@ pub(super) async fn serve<A: HttpServerApp>(
         stream = reused;
     }
     let _ = stream.shutdown().await;
+}
+
+/// A session without a time-out until its head is read: the stream has those of a head.
+fn session_on(stream: Box<ClientStream>) -> ServerSession {
+    let mut session = ServerSession::new_http1(stream);
+    session.set_keepalive(Some(0));
+    session
 }
 
 /// Waits for the next request. Where the gateway stops, the connection is left to the application: it is read for a moment more.
