@@ -1,8 +1,10 @@
-//! HTTP-9: the memory of HTTP/2 connections with many open requests, with the gateway as a process. PORTVAKT_CONNECTIONS is the
-//! number of connections, PORTVAKT_PROGRAM another build of the program.
+//! HTTP-9: the memory of connections: of idle ones, and of those over HTTP/2 with many open requests, with the gateway as a process.
+//! PORTVAKT_CONNECTIONS is the
+//! number of the latter, PORTVAKT_PROGRAM another build of the program.
 
 use crate::harness::{
-    Call, Connection, Frames, Gate, Protocol, block, eventually, field, frame, let_pass, string,
+    Call, Connection, Frames, Gate, Program, Protocol, block, eventually, field, frame, let_pass,
+    string,
 };
 use std::{fs, time::Duration};
 
@@ -10,9 +12,9 @@ use std::{fs, time::Duration};
 const MOST_KIB: u64 = 256;
 const MOST_KIB_SIGNED: u64 = 2 * 1024;
 
-/// The number of connections that wait, and the most memory of one, in KiB.
+/// The number of connections that wait, and the most memory of one over HTTP/1.1 and HTTP/2, in KiB.
 const IDLE: u64 = 300;
-const MOST_KIB_IDLE: u64 = 24;
+const MOST_KIB_IDLE: [u64; 2] = [18, 40];
 
 /// Requests that each connection opens.
 const STREAMS: u32 = 64;
@@ -56,7 +58,7 @@ fn open(gate: &Gate, sent: &[u8]) -> Frames {
     frames
 }
 
-/// HTTP/1.1 connections that wait for their next request.
+/// Connections that wait for their next request.
 //= HTTP-9 accepted
 #[test]
 fn idle_connections() {
@@ -65,19 +67,35 @@ fn idle_connections() {
         .line("rates: {per_address: off}")
         .for_program();
     let program = gate.run_silently(&mut gate.program());
-    let open = || {
+    let http1 = || {
         let mut connection = Connection::open(&gate);
         let sealed = gate.seal(&Call::plain());
         assert_eq!(connection.exchange(&sealed).unwrap().status, 200);
         connection
     };
-    let mut connections: Vec<_> = (0..20).map(|_| open()).collect();
-    let before = resident(program.0.id());
-    connections.extend((0..IDLE).map(|_| open()));
-    let each = (resident(program.0.id()).saturating_sub(before)) / IDLE;
-    println!("{each} KiB for each of {IDLE} idle connections");
-    assert!(each <= MOST_KIB_IDLE, "{each} KiB");
-    drop(connections);
+    let http2 = || {
+        let sealed = gate.seal(&Call::plain());
+        let path = [&[0x04][..], &string(sealed.request.target.as_bytes())].concat();
+        let mut frames = Frames::open(&gate);
+        frames.send(1, 0x5, 1, &block(&sealed, &path)).unwrap();
+        assert_eq!(frames.outcome(1).unwrap().status(), Some(200));
+        frames
+    };
+    grow(&program, "HTTP/1.1", MOST_KIB_IDLE[0], http1);
+    grow(&program, "HTTP/2", MOST_KIB_IDLE[1], http2);
+}
+
+/// What each of many connections takes.
+fn grow<T>(program: &Program, what: &str, most: u64, open: impl Fn() -> T) {
+    let id = program.0.id();
+    // Memory that is allocated once for all.
+    let first: Vec<_> = (0..20).map(|_| open()).collect();
+    let before = resident(id);
+    let connections: Vec<_> = (0..IDLE).map(|_| open()).collect();
+    let each = resident(id).saturating_sub(before) / IDLE;
+    println!("{each} KiB for each of {IDLE} idle connections over {what}");
+    assert!(each <= most, "{what}: {each} KiB");
+    drop((first, connections));
 }
 
 //= HTTP-9 refused
