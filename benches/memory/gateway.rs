@@ -38,7 +38,7 @@ impl Gateway {
             path("gateway.yaml"),
             format!(
                 "environment: sandbox\n\
-                 rates: {{per_address: off, per_tpp: 100000}}\n\
+                 rates: {{per_address: off, chains_per_address: off, chains: off, per_tpp: 100000}}\n\
                  listener:\n  address: {address}\n  certificate: server.pem\n  key: server.key\n  threads: 1\n  keepalive: 1h\n\
                  \x20 max_connections_per_address: off\n  overload_delay: off\n  first_byte_timeout: 60s\n  preface_timeout: 60s\n\
                  control:\n  address: {control}\n\

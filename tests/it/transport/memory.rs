@@ -1,6 +1,5 @@
-//! HTTP-9: the memory of connections: of idle ones, and of those over HTTP/2 with many open requests, with the gateway as a process.
-//! PORTVAKT_CONNECTIONS is the
-//! number of the latter, PORTVAKT_PROGRAM another build of the program.
+//! HTTP-9: the memory of connections: of idle ones, and of those over HTTP/2 with many open requests. The gateway is a process.
+//! PORTVAKT_CONNECTIONS is the number of the latter, PORTVAKT_PROGRAM another build of the program.
 
 use crate::harness::{
     Call, Connection, Frames, Gate, Program, Protocol, block, eventually, field, frame, let_pass,
