@@ -7,7 +7,8 @@ use super::{
 use crate::clock::LogTime;
 use serde_json::{Value, json};
 use std::{
-    fs,
+    fs::{self, Metadata},
+    io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::Arc,
@@ -69,11 +70,14 @@ async fn watch(own: &Arc<dyn Reload>, every: Option<Duration>) {
     while every.is_some() || before != used {
         tokio::time::sleep(every.unwrap_or(STABLE)).await;
         let now = look(own).await;
-        if now != used && now == before {
-            drop(reload(own).await);
-            used.clone_from(&now);
+        if now == used || now != before {
+            before = now;
+            continue;
         }
-        before = now;
+        drop(reload(own).await);
+        before = look(own).await;
+        // What changed during the reload was read as it was before, or as it was meanwhile: it is read again.
+        used = if before == now { now } else { Vec::new() };
     }
 }
 
@@ -89,6 +93,9 @@ async fn look(own: &Arc<dyn Reload>) -> Vec<FileState> {
 fn file_states(files: &[PathBuf]) -> Vec<FileState> {
     let mut found = Vec::new();
     for path in files {
+        // A link that leads elsewhere and back has changed, though the files behind it are those of before.
+        let links = path.ancestors().filter(|part| part.is_symlink());
+        found.extend(links.map(|link| (link.to_owned(), state_of(fs::symlink_metadata(link)))));
         found.push(file_state(path));
         if let Ok(entries) = fs::read_dir(path) {
             let mut inside: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
@@ -107,18 +114,20 @@ fn is_newer((_, seen): &FileState, since: LogTime) -> bool {
 }
 
 fn file_state(path: &Path) -> FileState {
+    // Symbolic links are followed: the target is the file that is read.
+    (path.to_owned(), state_of(fs::metadata(path)))
+}
+
+fn state_of(found: io::Result<Metadata>) -> Option<(u64, u64, i128, i128)> {
     let nanoseconds =
         |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
-    // Symbolic links are followed: the target is the file that is read.
-    let seen = fs::metadata(path).ok().map(|found| {
-        (
-            found.ino(),
-            found.len(),
-            nanoseconds(found.mtime(), found.mtime_nsec()),
-            nanoseconds(found.ctime(), found.ctime_nsec()),
-        )
-    });
-    (path.to_owned(), seen)
+    let found = found.ok()?;
+    Some((
+        found.ino(),
+        found.len(),
+        nanoseconds(found.mtime(), found.mtime_nsec()),
+        nanoseconds(found.ctime(), found.ctime_nsec()),
+    ))
 }
 
 #[cfg(test)]
@@ -126,7 +135,10 @@ mod tests {
     use super::*;
     use crate::clock::Clock;
     use std::{
-        sync::atomic::{AtomicUsize, Ordering},
+        sync::{
+            Mutex,
+            atomic::{AtomicUsize, Ordering},
+        },
         thread,
     };
 
@@ -202,6 +214,72 @@ mod tests {
             assert_eq!(looked, looks + 1);
             assert_eq!(own.reloads.load(Ordering::Relaxed), reloads);
         }
+    }
+
+    /// A link that leads to another file while it is read for the first time, and back then.
+    #[cfg(feature = "sandbox")]
+    #[derive(Debug)]
+    struct Swapping {
+        link: PathBuf,
+        read: Mutex<Vec<PathBuf>>,
+    }
+
+    #[cfg(feature = "sandbox")]
+    impl Swapping {
+        fn lead(&self, to: &str) {
+            let new = self.link.with_extension("new");
+            std::os::unix::fs::symlink(to, &new).unwrap();
+            fs::rename(new, &self.link).unwrap();
+        }
+    }
+
+    #[cfg(feature = "sandbox")]
+    impl Reload for Swapping {
+        fn reload(&self) -> Result<Vec<&'static str>, Vec<String>> {
+            let mut read = self.read.lock().unwrap();
+            let is_first = read.is_empty();
+            if is_first {
+                thread::sleep(4 * BEHIND);
+                self.lead("two");
+            }
+            read.push(fs::read_link(&self.link).unwrap());
+            if is_first {
+                self.lead("one");
+            }
+            Ok(Vec::new())
+        }
+
+        fn files(&self) -> Vec<PathBuf> {
+            // Of a file behind the link, as a bundle has them.
+            vec![self.link.join("bundle.yaml")]
+        }
+
+        fn read_since(&self) -> LogTime {
+            LogTime::from_unix_milliseconds(0)
+        }
+    }
+
+    /// What is in use at the end is what the link leads to.
+    //= CRT-8 accepted
+    #[cfg(feature = "sandbox")]
+    #[tokio::test(start_paused = true)]
+    async fn a_change_during_a_reload_is_not_lost() {
+        const EVERY: Duration = Duration::from_secs(60);
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["one", "two"] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+            fs::write(folder.path().join(name).join("bundle.yaml"), name).unwrap();
+        }
+        let own = Arc::new(Swapping {
+            link: folder.path().join("link"),
+            read: Mutex::default(),
+        });
+        own.lead("one");
+        let reload: Arc<dyn Reload> = Arc::<Swapping>::clone(&own);
+        let watching = watch(&reload, Some(EVERY));
+        assert!(tokio::time::timeout(8 * EVERY, watching).await.is_err());
+        let read = own.read.lock().unwrap();
+        assert_eq!(*read, [PathBuf::from("two"), PathBuf::from("one")]);
     }
 
     /// A file that was replaced after it was read, and before the watch began.

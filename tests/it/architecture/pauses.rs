@@ -59,7 +59,7 @@ const PAUSES: &[(&str, usize)] = &[
 /// upper bounds are not looked for: those that there are, are of a paused clock.
 const OF_UNITS: &[(&str, usize)] = &[
     ("audit/writer.rs", 2),
-    ("control/reload.rs", 1),
+    ("control/reload.rs", 2),
     ("gateway/drain.rs", 2),
     ("gateway/request_body.rs", 1),
     ("sandbox/core/model_tests/killed.rs", 1),
