@@ -18,7 +18,7 @@ suite=${1:-all}
 target=${CARGO_TARGET_DIR:-target}
 folder=$(mktemp -d)
 lane=
-# Everything that was started ends with this program, also when it is interrupted.
+# The lane has a process group of its own, which an interrupt does not reach.
 trap '[ -z "$lane" ] || kill -- "-$lane" 2>/dev/null || true; rm -rf "$folder"' EXIT
 touch "$folder/flaky" "$folder/failed" "$folder/times"
 # A wait of the test's, or one of the program's that reached the test: PostgreSQL on a busy machine took longer than the gateway waits.
@@ -127,7 +127,7 @@ together() {
             out=$folder/out-$at
             attempt "${others[at]}" "$@" --test-threads=$(((threads + 3) / 4)) >/dev/null || touch "$out-failed"
         done
-    ) &
+    ) </dev/null &
     lane=$!
     set +m
     out=$folder/out-it

@@ -8,6 +8,19 @@ use std::{
 };
 use tokio::time::{Sleep, sleep};
 
+/// An element that a connection has begun to send, and must complete in time (HTTP-9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Awaited {
+    /// HTTP/1.1: the first byte of the connection.
+    FirstByte,
+    /// HTTP/1.1: the first byte of another request, after this many.
+    Request(u32),
+    /// The preface and the first SETTINGS.
+    Preface,
+    /// The rest of a header section, with all its frames, or of another frame. The number distinguishes successive ones.
+    Head(u32),
+}
+
 /// The deadline of an operation: created when the stream first has to wait, kept until the operation has ended.
 #[derive(Debug)]
 pub(super) struct Deadline<K> {

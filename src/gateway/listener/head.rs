@@ -4,7 +4,7 @@
 //! arrives in many parts is held back until it is complete or too large (HTTP-9), and such bytes are detected (HTTP-10). A head
 //! that arrives complete, or in a few parts, passes without a copy. Deliberately not here: the meaning of a head.
 
-use super::frames::{Awaited, Cut};
+use super::{deadline::Awaited, frames::Cut};
 use crate::{
     config::ListenerLimits,
     interface::chunks::{ChunkInspector, ChunkedBody},

@@ -114,6 +114,15 @@ impl Connection {
         self.wire.reader.stream.flush()
     }
 
+    /// Sends bytes, and others behind them that are no TLS, in one segment.
+    pub(crate) fn send_garbled(&mut self, bytes: &[u8], garbage: &[u8]) {
+        let mut socket = self.wire.reader.stream.get_ref().try_clone().unwrap();
+        rustix::net::sockopt::set_tcp_cork(&socket, true).unwrap();
+        self.send(bytes).unwrap();
+        socket.write_all(garbage).unwrap();
+        rustix::net::sockopt::set_tcp_cork(&socket, false).unwrap();
+    }
+
     /// Reads the next response; the method tells whether the response has a body.
     pub(crate) fn answer(&mut self, method: &str) -> io::Result<Answer> {
         self.wire.answer(method)

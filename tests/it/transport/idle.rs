@@ -17,6 +17,27 @@ fn the_end_of_an_idle_connection() {
     assert!(watch.elapsed() >= Duration::from_secs(1));
 }
 
+/// An error of TLS ends the connection, also where it came behind a request: the record before it ends where the gateway's read does, so
+/// that the request is served.
+//= HTTP-9 refused
+#[test]
+fn what_is_no_tls_behind_a_request() {
+    let gate = Gate::builder().listener("keepalive: 1h").start();
+    for record in [4_096, 1_000] {
+        // RFC 8446, section 5.2: beside the text, a record has a head, its type and a tag.
+        let length = record - 5 - 1 - 16;
+        let mut request = b"GET /v1/accounts HTTP/1.1\r\nHost: localhost\r\nX-Pad: ".to_vec();
+        request.resize(length - 4, b'x');
+        request.extend(b"\r\n\r\n");
+        let mut connection = Connection::open(&gate);
+        connection.send_garbled(&request, &[0; 32]);
+        // Closed long before another request would be too late.
+        let answered = connection.rest();
+        assert!(record != 4_096 || !answered.is_empty());
+    }
+    assert!(gate.upstream().saw_nothing());
+}
+
 /// A head that has begun has the time of heads, however short the wait for a request is.
 //= HTTP-9 accepted
 #[test]

@@ -15,7 +15,7 @@ mod written;
 
 pub(super) use cut::{Cut, LibraryRefusal};
 
-use super::{header_block::HeaderBlocks, unsent::UnsentAnswers};
+use super::{deadline::Awaited, header_block::HeaderBlocks, unsent::UnsentAnswers};
 use budget::{Budget, cost_of_fields};
 use header::{FrameHeader, PartialHeader, flag, kind, part};
 use std::{io::IoSlice, sync::Arc};
@@ -24,17 +24,6 @@ use written::WrittenFrames;
 
 /// The client's connection preface (RFC 9113, section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-
-/// An element that a connection has begun to send, and must complete in time (HTTP-9).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Awaited {
-    /// HTTP/1.1: the first byte of a request.
-    FirstByte,
-    /// The preface and the first SETTINGS.
-    Preface,
-    /// The rest of a header section, with all its frames, or of another frame. The number distinguishes successive ones.
-    Head(u32),
-}
 
 /// The reason for passing on only the first of the received bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

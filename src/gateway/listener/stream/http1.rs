@@ -2,8 +2,7 @@
 
 use super::super::{
     client::{ClientConnection, HeadFault},
-    deadline::Deadline,
-    frames::Awaited,
+    deadline::{Awaited, Deadline},
     head::Http1Head,
     socket::Socket,
 };
@@ -40,20 +39,22 @@ impl ClientStream {
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<bool> {
-        let polled = Pin::new(&mut self.tls).poll_fill_buf(context);
-        if let Poll::Ready(arrived) = polled {
-            let has_begun = arrived.is_ok_and(|bytes| !bytes.is_empty());
+        // It takes nothing. An error that came behind the bytes of an earlier read is given to a read only.
+        let polled = Pin::new(&mut self.tls).poll_read(context, &mut ReadBuf::new(&mut []));
+        if let Poll::Ready(read) = polled {
             self.reading.clear();
-            return Poll::Ready(has_begun);
+            let arrived = Pin::new(&mut self.tls).poll_fill_buf(context);
+            let has_begun = matches!(arrived, Poll::Ready(Ok(bytes)) if !bytes.is_empty());
+            return Poll::Ready(read.is_ok() && has_begun);
         }
         self.flush_alert(context);
         let client = ClientConnection::in_digest(&self.client);
         let requests = client.map_or(0, ClientConnection::requests);
-        let time = match requests {
-            0 => self.shared.limits.first_byte_timeout,
-            _ => self.shared.keepalive,
+        let (awaited, time) = match requests {
+            0 => (Awaited::FirstByte, self.shared.limits.first_byte_timeout),
+            number => (Awaited::Request(number), self.shared.keepalive),
         };
-        match self.reading.is_over(context, Awaited::FirstByte, time) {
+        match self.reading.is_over(context, awaited, time) {
             true => Poll::Ready(requests == 0),
             false => Poll::Pending,
         }

@@ -2,7 +2,8 @@
 
 use super::super::{
     client::ClientConnection,
-    frames::{Awaited, Cut, FrameInspector, LibraryRefusal, Stop},
+    deadline::Awaited,
+    frames::{Cut, FrameInspector, LibraryRefusal, Stop},
 };
 use super::{ClientStream, Protocol};
 use std::{
@@ -77,7 +78,7 @@ impl ClientStream {
             return Poll::Pending;
         };
         let (limit, cut) = match awaited {
-            Awaited::FirstByte | Awaited::Preface => {
+            Awaited::FirstByte | Awaited::Request(_) | Awaited::Preface => {
                 (self.shared.limits.preface_timeout, Cut::SlowPreface)
             }
             Awaited::Head(_) => (self.shared.limits.head_timeout, Cut::SlowHead),

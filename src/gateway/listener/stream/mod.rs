@@ -13,8 +13,8 @@ use kept_head::KeptHead;
 
 use super::{
     client::{ClientConnection, HeadFault},
-    deadline::Deadline,
-    frames::{Awaited, Cut, FrameInspector},
+    deadline::{Awaited, Deadline},
+    frames::{Cut, FrameInspector},
     head::Http1Head,
     limit::ConnectionPermit,
     report::Reports,
