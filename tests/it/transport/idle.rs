@@ -17,8 +17,8 @@ fn the_end_of_an_idle_connection() {
     assert!(watch.elapsed() >= Duration::from_secs(1));
 }
 
-/// An error of TLS ends the connection while the client keeps it open, also where it came behind a request: the record before it ends where
-/// the gateway's read does, so that the request is read.
+/// An error of TLS ends the connection while the client keeps it open, also where it comes right behind a request: in one read of the
+/// gateway with it, or in the next one.
 //= HTTP-9 refused
 #[test]
 fn what_is_no_tls_behind_a_request() {
@@ -30,14 +30,15 @@ fn what_is_no_tls_behind_a_request() {
         request.resize(length - 4, b'x');
         request.extend(b"\r\n\r\n");
         let mut connection = Connection::open(&gate);
+        // The gateway has read the handshake to its end.
+        let sealed = gate.seal(&Call::plain());
+        assert_eq!(connection.exchange(&sealed).unwrap().status, 200);
         connection.send_garbled(&request, &[0; 32]);
         // The client learns no more than the alert.
         connection.rest();
         gate.eventually_metric("portvakt_open_connections", &[], 0.0);
     }
-    let refused = ["outcome=\"refused\""];
-    gate.eventually_metric("portvakt_requests_total", &refused, 1.0);
-    assert!(gate.upstream().saw_nothing());
+    assert_eq!(gate.upstream().take().len(), 2);
 }
 
 /// A head that has begun has the time of heads, however short the wait for a request is.
